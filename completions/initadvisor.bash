@@ -23,6 +23,7 @@ _initadvisor() {
     'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'candidates sweep --levels' | 'candidates sweep --threads' | 'history --limit' | 'history --since' | 'config set machine.read_speed_mb_s' | 'config set machine.overlap_ms' | 'config set candidates.settings' | 'config set candidates.slow_codecs' | 'config set candidates.jobs' | 'config set candidates.cache_limit_mb' | 'config set recommend.boots_per_upgrade' | 'config set recommend.tolerance_ms' | 'config set recommend.tolerance_fraction' | 'config set recommend.certainty' | 'config set recommend.max_excess_s' | 'config set daemon.trial_boots_per_kernel' | 'config set daemon.person_resets') : ;;
     'recommend --objective' | 'report --objective' | 'whatif --objective' | 'config set recommend.objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
+    'apply --variant') offered=(this-machine in-use no-unused no-graphics no-splash) ;;
     'report --table' | 'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 arm-lzo-2010 at91-nand-2012 panda-mmc-2012 debian-programs-2021 guest-laptop guest-desktop dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
     'lab --engine') offered=(kvm uml tcg) ;;
     'candidates sweep --codec') offered=(gzip bzip2 lzma xz lzop lz4 zstd) ;;
@@ -61,7 +62,7 @@ _initadvisor() {
         'report '*) offered=(-o --output --markdown --image --read-speed --overlap --objective --table --help) ;;
         'status '*) offered=(--check --json --help) ;;
         'rollback '*) offered=(--confirm --unverified --drop --keep --json --help) ;;
-        'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
+        'apply -'*) offered=(--variant --confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
         'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;
         'disable '*) offered=(--json --help) ;;

@@ -17,22 +17,27 @@ _initadvisor_values_3() {
 }
 
 _initadvisor_values_4() {
+    local -a values=(this-machine in-use no-unused no-graphics no-splash)
+    compadd "$@" -a values
+}
+
+_initadvisor_values_5() {
     local -a values=(ubuntu-laptop-2018 arm-board-2013 arm-lzo-2010 at91-nand-2012 panda-mmc-2012 debian-programs-2021 guest-laptop guest-desktop dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud)
     _files
     compadd "$@" -a values
 }
 
-_initadvisor_values_5() {
+_initadvisor_values_6() {
     local -a values=(kvm uml tcg)
     compadd "$@" -a values
 }
 
-_initadvisor_values_6() {
+_initadvisor_values_7() {
     local -a values=(gzip bzip2 lzma xz lzop lz4 zstd)
     compadd "$@" -a values
 }
 
-_initadvisor_values_7() {
+_initadvisor_values_8() {
     local -a values=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd)
     compadd "$@" -a values
 }
@@ -41,7 +46,7 @@ _initadvisor_config_unset() {
     _arguments \
         '--json[Print it as JSON]' \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_7'
+        '::value:_initadvisor_values_8'
 }
 
 _initadvisor_config_set_after() {
@@ -56,7 +61,7 @@ _initadvisor_config_set() {
     _arguments \
         '--json[Print it as JSON]' \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_7' \
+        '::value:_initadvisor_values_8' \
         '::value:_initadvisor_config_set_after'
 }
 
@@ -126,7 +131,7 @@ _initadvisor_inspect() {
 
 _initadvisor_candidates_sweep() {
     _arguments \
-        '--codec=[The codec]:codec:_initadvisor_values_6' \
+        '--codec=[The codec]:codec:_initadvisor_values_7' \
         '--levels=[Its levels, for example 1..19 or 1,3,9; by default those worth trying]:levels: ' \
         '--threads=[Numbers of threads, for example 1,2,4; by default what the generator uses]:threads: ' \
         '--image=[Of this image instead of this machine’s own]:image:_files' \
@@ -182,7 +187,7 @@ _initadvisor_whatif() {
         '--read-speed=[How fast the boot loader reads; also a range, 20..2000]:read-speed: ' \
         '--cpu-scale=[How many times as long the processor takes (2\: half as fast); also a range]:cpu-scale: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs; also a range]:overlap: ' \
-        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_4' \
+        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_5' \
         '--image=[Compare candidates of this image, of any machine, instead of this machine’s own]:image:_files' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
         '--list[List the built-in tables]' \
@@ -198,7 +203,7 @@ _initadvisor_lab() {
         '--rounds=[Boot each image so often, whether the order is settled or not]:rounds: ' \
         '--verify=[Does this machine’s kernel unpack it?]:verify:_files' \
         '--engines[Try KVM anew, and say which engines are there]' \
-        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_5' \
+        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_6' \
         '--kernel=[The kernel’s file (a bzImage or a UKI)]:kernel:_files' \
         '--uml=[The user-mode Linux to use instead of linux.uml]:uml:_files' \
         '--json[Print the result as JSON]' \
@@ -280,7 +285,7 @@ _initadvisor_report() {
         '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
-        '*--table=[Show also what a table of whatif says\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_4' \
+        '*--table=[Show also what a table of whatif says\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_5' \
         '--help[Show this message and exit]'
 }
 
@@ -303,6 +308,7 @@ _initadvisor_rollback() {
 
 _initadvisor_apply() {
     _arguments \
+        '--variant=[Take content out of the image, as contents --variants has built it]:variant:_initadvisor_values_4' \
         '--confirm[Do it; without, only the plan is shown]' \
         '--all[Fallback images and those of other kernels, too]' \
         '--immediate[Replace the images without a proving boot]' \

@@ -1,11 +1,20 @@
-"""What an image costs with less in it, as its generator makes it."""
+"""What an image costs with less in it, as its generator makes it.
+
+What was built is kept as JSON: ``apply`` changes an image's content to nothing else than that.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from initadvisor import __version__
 from initadvisor.advise.contents import ContentVariantCosts, VariantCost
+from initadvisor.core import estimates
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.host.cached import keep, read_cached
+from initadvisor.image import difference as image_difference
 from initadvisor.image.difference import difference
 from initadvisor.lab.verify import ReadImage, building_place, read_built
 
@@ -14,8 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.contents import ContentsPricing
-    from initadvisor.generators import ContentVariant, Generator, InstalledImage
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.generators import ContentVariant, Generator, InstalledImage, VariantName
     from initadvisor.host import Host
+    from initadvisor.image.difference import ImageDifference
     from initadvisor.target.source import ReadObserver, Source
 
 
@@ -50,7 +61,7 @@ def content_variant_costs(
         raise UnsafeError(msg, hint="leave IMAGE out, or name one that it makes here")
     wanted = generator.content_variants(host, installed, unused)
     found: list[VariantCost] = []
-    skipped: list[tuple[str, str]] = []
+    skipped: list[tuple[VariantName, str]] = []
     with building_place(host) as place:
 
         def built(variant: ContentVariant | None) -> ReadImage:
@@ -70,6 +81,7 @@ def content_variant_costs(
             else:
                 if cost.saving_ms.middle > 0:
                     found.append(cost)
+                    _keep(host, installed, cost, unused)
                 else:
                     skipped.append((variant.name, f"{variant.line} makes the image no smaller"))
     return ContentVariantCosts(
@@ -100,9 +112,51 @@ def _cost(
             sum(u.unpacked_bytes for u in before) - sum(u.unpacked_bytes for u in after),
             sum(u.decompressed_bytes for u in before) - sum(u.decompressed_bytes for u in after),
         ),
-        removed=differs.removed,
-        added=differs.added,
+        differs=differs,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltVariant:
+    """What an earlier run has built of a variant of an image; ``version`` is of this program.
+
+    ``path`` and ``line`` as in ``ContentVariant``; ``unused`` are the modules that no boot had used
+    then. The others as in ``VariantCost``.
+    """
+
+    version: str
+    path: str
+    line: str
+    unused: tuple[str, ...]
+    size_bytes: int
+    saving_ms: Estimate
+    differs: ImageDifference
+
+
+def built_variant(host: Host, image: InstalledImage, name: VariantName) -> BuiltVariant | None:
+    """Return what was last built of a variant of an image, if that is known."""
+    names = (estimates, image_difference)
+    found = read_cached(_file(host, image, name), BuiltVariant, names=names)
+    return found if found and found.version == __version__ else None
+
+
+def _keep(host: Host, image: InstalledImage, cost: VariantCost, unused: Sequence[str]) -> None:
+    kept = BuiltVariant(
+        version=__version__,
+        path=str(cost.variant.path),
+        line=cost.variant.line,
+        unused=tuple(unused),
+        size_bytes=cost.size_bytes,
+        saving_ms=cost.saving_ms,
+        differs=cost.differs,
+    )
+    keep(_file(host, image, cost.variant.name), kept, what="what a variant of an image is")
+
+
+def _file(host: Host, image: InstalledImage, name: VariantName) -> Path:
+    made_of = f"{image.path}\n{image.kernel_release}\n{name}"
+    digest = hashlib.sha256(made_of.encode(errors="surrogateescape")).hexdigest()
+    return host.cache_dir() / "variants" / f"{digest[:32]}.json"
 
 
 def _fallback(host: Host, generator: Generator, image: InstalledImage) -> Path | None:

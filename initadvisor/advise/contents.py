@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.kernel_cost import KernelCost
     from initadvisor.core.estimates import Estimate
-    from initadvisor.generators import ContentVariant
+    from initadvisor.generators import ContentVariant, VariantName
     from initadvisor.image.contents import ImageContents, KindUse
+    from initadvisor.image.difference import ImageDifference
     from initadvisor.image.modules import ImageModule
     from initadvisor.target.pluggable import Pluggable
 
@@ -77,14 +78,13 @@ class UnusedCost:
 class VariantCost:
     """An image with less in it, built: ``saving_ms`` is what each boot reads and unpacks less.
 
-    ``removed`` and ``added`` are paths inside, against the image that is made without the variant.
+    ``differs``: in what, from the image that is made without the variant.
     """
 
     variant: ContentVariant
     size_bytes: int
     saving_ms: Estimate
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
+    differs: ImageDifference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class ContentVariantCosts:
 
     today_bytes: int
     variants: tuple[VariantCost, ...]
-    skipped: tuple[tuple[str, str], ...]
+    skipped: tuple[tuple[VariantName, str], ...]
     fallback: Path | None
     rebuild: str
 

@@ -89,13 +89,16 @@ def apply(
     Raises ``UnsafeError`` (``RefusedError``) where something is in the way that the user has not
     taken upon himself, and whatever building, verifying and replacing raise.
     """
+    if plan.variant and (choices.without_backup or choices.without_entry):
+        msg = "not taking content out of the image: the previous one would be in no boot menu"
+        raise UnsafeError(msg, hint="leave out --without-backup and --without-entry")
     require_none_pending(host)
     if busy := busy_package_managers(host):  # found out before building takes minutes
         msg = f"not applying anything now: {busy[0]}"
         raise UnsafeError(msg, hint="try again when it is done")
     release = plan.rebuilt[0].image.kernel_release if plan.rebuilt else None
     # Known again once a kernel was asked; refused here already, before building takes minutes.
-    direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
+    direct = choices.immediate or _proven(host, plan, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
     if not direct and choices.by_policy and (reason := without_consent(host, load_config(host))):
         msg = f"not arming a boot: {reason}"
@@ -110,19 +113,20 @@ def apply(
             unverified=choices.unverified,
             observer=observer,
         )
-        proven = proven_by(host, plan.setting, kernel_release=release if unverified else None)
+        proven = _proven(host, plan, kernel_release=release if unverified else None)
         direct = choices.immediate or proven is not None
         _require_nothing_in_the_way(plan, choices, direct=direct)
         observer.doing("replacing configuration and images" if direct else "arming one boot")
         with transactions(host) as engine, undisturbed(host):
             transaction = engine.begin(
                 tuple(_replacements(host, plan, staged, choices)),
-                purpose=f"{plan.generator} to {plan.setting}, was {plan.today.setting}",
+                purpose=f"{plan.generator} to {plan.change}, was {_former(plan)}",
                 setting=SettingChange(
                     generator=plan.generator,
                     kernel_release=release or "",
                     before=str(plan.today.setting),
                     after=str(plan.setting),
+                    variant=plan.variant.name if plan.variant else "",
                 ),
                 by_policy=choices.by_policy,
             )
@@ -227,6 +231,17 @@ def _require_as_planned(
         expected = edit.before is not None and hashlib.sha256(encoded(edit.before)).hexdigest()
         if (before.content.sha256 if before else False) != expected:
             raise changed_meanwhile(Path(edit.path), _BUILDING)
+
+
+def _former(plan: ApplyPlan) -> str:
+    return "all content" if plan.variant else str(plan.today.setting)
+
+
+def _proven(host: Host, plan: ApplyPlan, *, kernel_release: str | None) -> BootRecord | None:
+    """Return the boot for which no other is waited for; what has less content boots anew."""
+    if plan.variant:
+        return None
+    return proven_by(host, plan.setting, kernel_release=kernel_release)
 
 
 _LATEST = 200

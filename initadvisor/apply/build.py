@@ -38,7 +38,7 @@ from initadvisor.transaction import files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage
+    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, PlannedVariant
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
     from initadvisor.host import Host
@@ -64,7 +64,8 @@ def staged_images(
 
     Raises ``UnsafeError`` where the plan has an obstacle to building, ``UnfitImageError`` where
     what came out is not what it has to be: the wanted codec, readable to its end, unpacked by its
-    kernel, compressed as a candidate would be, the very content that today's configuration gives.
+    kernel, compressed as a candidate would be, the very content that today's configuration gives,
+    or with a variant what is expected of that.
     Raises ``InitadvisorError`` while another run builds or when the configuration was changed
     meanwhile, and what the generator's ``build`` does.
     """
@@ -96,13 +97,17 @@ def _stage(
     observer.doing(f"building {image.path} with today's setting, for comparison")
     generator.build(host, image, directory / "control", {})
     control = read_built(generator, directory / "control")
-    observer.doing(f"building {image.path} with {plan.setting}")
+    observer.doing(f"building {image.path} with {plan.change}")
     since_ns = host.clock.monotonic_ns()
     generator.build(host, image, directory / "new", texts)
-    keep_run(host, image.path, plan.setting, since_ns=since_ns)
+    if plan.variant is None:
+        keep_run(host, image.path, plan.setting, since_ns=since_ns)
     new = read_built(generator, directory / "new")
     require_codec(generator, image, new, plan.setting)
-    _require_same(image.path, _difference(control, new, noted))
+    if plan.variant is None:
+        _require_same(image.path, _difference(control, new, noted))
+    else:
+        _require_expected(image.path, plan.variant, _difference(control, new, noted))
     _require_signed(host, generator, image, new, directory / "new")
     judged = linted(host, image, new)
     observer.doing(f"comparing {image.path} with what {plan.setting} gives")
@@ -182,10 +187,31 @@ def _require_same(path: Path, found: ImageDifference) -> None:
     if not found.count:
         return
     paths = [*found.added, *found.removed, *(changed.path for changed in found.changed)]
-    some = ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
-    msg = f"{path} built with the new setting has another content than with today's: {some}"
+    msg = f"{path} built with the new setting has another content than with today's: {_some(paths)}"
     hint = "was something updated meanwhile? Try again; nothing was changed"
     raise UnfitImageError(msg, hint=hint)
+
+
+def _require_expected(path: Path, variant: PlannedVariant, found: ImageDifference) -> None:
+    """Raise ``UnfitImageError`` where other files went, came or changed than the plan expects."""
+    expected = variant.expected
+    if found == expected:
+        return
+    told = (
+        ("it lacks", {*found.removed} - {*expected.removed}),
+        ("it still has", {*expected.removed} - {*found.removed}),
+        ("it also has", {*found.added} - {*expected.added}),
+        ("it has not", {*expected.added} - {*found.added}),
+        ("another is", {one.path for one in {*found.changed} ^ {*expected.changed}}),
+    )
+    what = next(f"{verb} {_some(sorted(paths))}" for verb, paths in told if paths)
+    msg = f"{path} built with {variant.name} is not what was built of it before: {what}"
+    hint = "sudo initadvisor contents --variants builds it anew; nothing was changed"
+    raise UnfitImageError(msg, hint=hint)
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
 
 
 def _updates(

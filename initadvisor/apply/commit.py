@@ -120,7 +120,7 @@ def _write(host: Host, kept: Sequence[tuple[Transaction, FileChange, str]]) -> N
     loader = detect_boot_loader(host)
     # Where none can be made any more, an earlier one whose image is gone must not stay.
     remove_stale(host, loader)
-    label = ascii(transaction.setting.before).strip("'") if transaction.setting else ""
+    label = ascii(transaction.setting.former).strip("'") if transaction.setting else ""
     pairs = [(change.path, backup) for _, change, backup in kept]
     loader.write(host, _first_planned(host, loader, pairs, label=label))
 

@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
-from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, PlannedImage
+from initadvisor.apply.plan_values import (
+    ApplyPlan,
+    ApplyStep,
+    Blocker,
+    PlannedImage,
+    PlannedVariant,
+)
 from initadvisor.apply.room import lacking, room_needed
 from initadvisor.apply.signers import signers
+from initadvisor.apply.variants import edit_of, known_variant
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.bootloaders.safety import require_no_binding
@@ -45,7 +52,12 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.core.refusals import Refusal
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import Generator, InstalledImage
+    from initadvisor.generators import (
+        ConfiguredSetting,
+        Generator,
+        InstalledImage,
+        VariantName,
+    )
     from initadvisor.host import Host
 
 
@@ -53,12 +65,13 @@ if TYPE_CHECKING:
 class ApplyRequest:
     """What the user asks for.
 
-    ``setting`` None: the recommended one. ``everything``: all images. ``keep``: what is replaced is
-    to be kept for going back. ``read_speed_mb_s``, ``overlap_ms``: of the machine, as the user
-    knows them.
+    ``setting`` None: the recommended one. ``variant``: less content, and today's setting.
+    ``everything``: all images. ``keep``: what is replaced is to be kept for going back.
+    ``read_speed_mb_s``, ``overlap_ms``: of the machine, as the user knows them.
     """
 
     setting: Setting | None = None
+    variant: VariantName | None = None
     everything: bool = False
     keep: bool = True
     read_speed_mb_s: float | None = None
@@ -77,7 +90,7 @@ class _Known:
 
 
 def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver) -> ApplyPlan:
-    """Return the plan for the setting that is asked for, or else for the recommended one.
+    """Return the plan for the setting or variant that is asked for, else for the advised setting.
 
     Raises ``InitadvisorError`` where this machine has no generator or no image, ``UnsafeError``
     (``RefusedRewriteError``) where the configuration cannot be rewritten safely,
@@ -85,6 +98,8 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     """
     generator, default = default_image(host, "apply a setting")
     today = generator.configured(host, default.kernel_release)
+    if request.variant:
+        return _variant_plan(host, generator, default, today, request.variant, keep=request.keep)
     question = Request(
         read_speed_mb_s=request.read_speed_mb_s,
         overlap_ms=request.overlap_ms,
@@ -150,6 +165,62 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
                 f"whoever rebuilds it next gives it {setting}"
                 for one in images
                 if one.may_stay
+            ),
+            *_warnings(host, known, images),
+        ),
+    )
+
+
+def _variant_plan(
+    host: Host,
+    generator: Generator,
+    default: InstalledImage,
+    today: ConfiguredSetting,
+    name: VariantName,
+    *,
+    keep: bool,
+) -> ApplyPlan:
+    """Return the plan to take content out of the default image; all others stay as they are."""
+    variant, built = known_variant(host, generator, default, name)
+    edit = edit_of(variant)
+    known = _Known()
+    images = tuple(
+        _planned(host, generator, image, texts_of([edit]), known, rebuilt=image == default)
+        for image in generator.affected(host, [edit])
+    )
+    images = tuple(
+        replace(one, expected_bytes=built.size_bytes) if one.rebuilt else one for one in images
+    )
+    room = room_needed(host, images, unpacked_bytes=None, keep=keep)
+    return ApplyPlan(
+        generator=generator.NAME,
+        setting=today.setting,
+        today=today,
+        why=name.description,
+        variant=PlannedVariant(
+            name=name, line=variant.line, loses=variant.loses, expected=built.differs
+        ),
+        edits=(edit,),
+        images=images,
+        space=room,
+        saving_ms=built.saving_ms,
+        blockers=(
+            *(
+                # No option goes without the image that has all content.
+                replace(one, step=ApplyStep.BUILD) if one.step is ApplyStep.PREVIOUS_ENTRY else one
+                for one in _obstacles(host, generator, today.setting, images, default)
+            ),
+            *_irreplaceable([edit], images),
+            *lacking(host, room),
+        ),
+        warnings=(
+            f"{variant.loses}: the previous image keeps that, from its own entry in the boot menu, "
+            "until the image is built anew",
+            *(
+                f"{one.image.path} stays as it is until it is built anew: then {variant.line} is "
+                "for it, too"
+                for one in images
+                if not one.rebuilt and not (one.image.fallback and variant.in_fallback)
             ),
             *_warnings(host, known, images),
         ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from initadvisor.core.codecs import Codec
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting, InstalledImage
+    from initadvisor.generators import ConfiguredSetting, InstalledImage, VariantName
     from initadvisor.image.contents import Lint
     from initadvisor.image.difference import ImageDifference
     from initadvisor.rewrite.files import FileEdit
@@ -80,23 +80,42 @@ class PartitionSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVariant:
+    """Less content for the default image: ``expected`` is in what it is to differ, and no more.
+
+    ``loses``: what stops working.
+    """
+
+    name: VariantName
+    line: str
+    loses: str
+    expected: ImageDifference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyPlan:
     """The whole plan; without ``edits`` there is nothing to do.
 
     ``saving_ms``: what is expected per boot, None where that is not known. ``why``: where the
-    setting comes from, in words.
+    setting comes from, in words. With ``variant`` that is what changes, and ``setting`` is today's.
     """
 
     generator: str
     setting: Setting
     today: ConfiguredSetting
     why: str
+    variant: PlannedVariant | None = None
     edits: tuple[FileEdit, ...] = ()
     images: tuple[PlannedImage, ...] = ()
     space: tuple[PartitionSpace, ...] = ()
     saving_ms: Estimate | None = None
     blockers: tuple[Blocker, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> str:
+        """What is to be so, in a word: the variant's name, or the setting."""
+        return str(self.variant.name if self.variant else self.setting)
 
     @property
     def rebuilt(self) -> tuple[PlannedImage, ...]:
@@ -120,7 +139,7 @@ class RebuiltImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedImage(RebuiltImage):
-    """One that holds what today's setting gives, but for the compression.
+    """One that holds what today's configuration gives, but for what the plan changes.
 
     ``updates``: what a rebuild with today's setting has otherwise than the installed image, because
     something was updated since; None where that cannot be read, and ``unreadable`` says why.

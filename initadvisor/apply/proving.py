@@ -321,7 +321,9 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: 
         case ProofAction.COMMIT:
             with undisturbed(host):
                 try:
-                    commit(host, engine, transaction, entry=False)
+                    # What lost content stays only beside an entry for what has all of it.
+                    entry = bool(transaction.setting and transaction.setting.variant)
+                    commit(host, engine, transaction, entry=entry)
                 finally:
                     if not _waiting(host):
                         _clear(host)

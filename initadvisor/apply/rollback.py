@@ -143,8 +143,10 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
 
 
 def _cannot_restore(transaction: Transaction, message: str) -> UnsafeError:
-    before = _setting_of(transaction).before
-    hint = f"initadvisor apply {before!r} changes the setting in what it is now"
+    setting = _setting_of(transaction)
+    hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
+    if setting.variant:
+        hint = f"take the line of {setting.variant} out, and have the images made anew"
     return UnsafeError(message, hint=hint)
 
 

@@ -236,7 +236,10 @@ def _trials(campaigns: Iterable[Campaign]) -> Iterator[_Booted]:
 
 def _proofs(recorded: Iterable[Transaction]) -> Iterator[_Booted]:
     for each in recorded:
-        if each.setting and each.armed_boot and each.armed_boot.stage is ProofStage.PROOF:
+        # A variant is about content: its boot tells nothing of the setting, which stays.
+        if not each.setting or each.setting.variant or each.armed_boot is None:
+            continue
+        if each.armed_boot.stage is ProofStage.PROOF:
             passed = each.state is TransactionState.COMMITTED
             outcome = TrialOutcome.PASSED if passed else each.outcome
             yield each.began_at_s, each.setting.after, outcome, each.reason

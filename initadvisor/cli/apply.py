@@ -1,4 +1,4 @@
-"""``initadvisor apply``: change the compression, in the configuration and in the images.
+"""``initadvisor apply``: change the compression or the content, configuration and images alike.
 
 The options, the call, and the plan as JSON and as text.
 """
@@ -24,13 +24,19 @@ from initadvisor.cli.rendering.text import (
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
+from initadvisor.generators import VariantName
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.apply.apply import Applied
-    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, StagedImage
+    from initadvisor.apply.plan_values import (
+        ApplyPlan,
+        PlannedImage,
+        PlannedVariant,
+        StagedImage,
+    )
     from initadvisor.core.estimates import Estimate
     from initadvisor.image.difference import ImageDifference
 
@@ -46,6 +52,11 @@ _WITHOUT = {
 
 @click.command()
 @click.argument("setting", required=False, shell_complete=settings_beginning_with)
+@click.option(
+    "--variant",
+    type=click.Choice([name.value for name in VariantName]),
+    help="Take content out of the image, as contents --variants has built it.",
+)
 @click.option("--confirm", is_flag=True, help="Do it; without, only the plan is shown.")
 @click.option(
     "--all", "everything", is_flag=True, help="Fallback images and those of other kernels, too."
@@ -69,6 +80,7 @@ _WITHOUT = {
 def apply(
     *,
     setting: str | None,
+    variant: str | None,
     confirm: bool,
     everything: bool,
     immediate: bool,
@@ -81,7 +93,7 @@ def apply(
     overlap: float | None,
     as_json: bool,
 ) -> None:
-    """Change the compression to SETTING, or to the recommended setting.
+    """Change the compression to SETTING, or to the recommended setting, or the content.
 
     Without --confirm nothing is changed: the plan is shown, and the exit status is 3 unless there
     is nothing to do. With it, images are built beside the installed ones, compared with builds of
@@ -95,9 +107,12 @@ def apply(
     from initadvisor.host import Host
 
     refuse_if(confirm and as_json, "--confirm and --json exclude each other")
+    refuse_if(variant and setting, "--variant and SETTING exclude each other")
+    refuse_if(variant and everything, "--variant and --all exclude each other")
     host = Host()
     request = ApplyRequest(
         setting=None if setting is None else Setting.parse(setting),
+        variant=None if variant is None else VariantName(variant),
         everything=everything,
         keep=not without_backup,
         read_speed_mb_s=read_speed,
@@ -123,6 +138,7 @@ def apply(
         ignore_unlocking=ignore_unlocking,
     )
     with _ApplyProgress() as progress:
+        progress.variant = plan.variant
         applied = apply_planned(host, plan, choices, observer=progress)
     print_applied(applied)
 
@@ -141,17 +157,27 @@ def _unless(plan: ApplyPlan) -> str:
 class _ApplyProgress(Progress):
     """Shows progress on a terminal, and what was built once it is there."""
 
+    variant: PlannedVariant | None = None
+
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Print what was built, before anything is decided about it."""
-        print_staged(staged)
+        print_staged(staged, self.variant)
 
 
 def _document(plan: ApplyPlan) -> dict[str, Any]:
-    saving = plan.saving_ms
+    saving, variant = plan.saving_ms, plan.variant
     return {
         "generator": plan.generator,
         "setting": str(plan.setting),
         "why": plan.why,
+        "variant": variant
+        and {
+            "name": variant.name,
+            "line": variant.line,
+            "loses": variant.loses,
+            "removed": variant.expected.removed,
+            "added": variant.expected.added,
+        },
         "today": {"setting": str(plan.today.setting), "source": plan.today.source},
         "edits": [
             {"path": edit.path, "new": edit.before is None, "diff": edit.diff}
@@ -214,7 +240,7 @@ _IN_THE_WAY = {
 def print_plan(plan: ApplyPlan) -> None:
     """Print the whole plan to stdout."""
     click.echo(f"Today: {shown(str(plan.today.setting))} ({shown(plan.today.source)})")
-    click.echo(f"To apply: {shown(str(plan.setting))} ({shown(plan.why)})")
+    click.echo(f"To apply: {shown(plan.change)} ({shown(plan.why)})")
     if not plan.edits:
         click.echo("There is nothing to change in the configuration.")
         return
@@ -224,6 +250,9 @@ def print_plan(plan: ApplyPlan) -> None:
     for edit in plan.edits:
         for line in edit.diff.rstrip("\n").split("\n"):
             click.echo(shown(line.replace("\t", "    ")))
+    if plan.variant:
+        click.echo("\nIn the image (all of it: contents --variants --files):\n")
+        _print_difference(plan.variant.expected)
     click.echo(f"\nImages of {plan.generator}:\n")
     print_table(_images(plan.images))
     for room in plan.space:
@@ -246,13 +275,16 @@ def _save_or_cost(saving_ms: Estimate) -> str:
     return f"cost {figure(turned_round(saving_ms))} ms"
 
 
-def print_staged(staged: Sequence[StagedImage]) -> None:
+def print_staged(staged: Sequence[StagedImage], variant: PlannedVariant | None = None) -> None:
     """Print what was built and what the installed images lack."""
+    content = "same content as with today's setting"
+    if variant:
+        content = f"without the {len(variant.expected.removed)} files above, as expected"
     for image in staged:
         click.echo()
         print_paragraph(
             f"{shown(str(image.image.path))}: built as {image.codec}, {_mb(image.size_bytes)} MB, "
-            f"lint: {image.lint.verdict}, same content as with today's setting"
+            f"lint: {image.lint.verdict}, {content}"
         )
         for reason in image.lint.reasons:
             print_item(reason)
@@ -266,7 +298,7 @@ def print_staged(staged: Sequence[StagedImage]) -> None:
 def print_applied(applied: Applied) -> None:
     """Print what came of it, and what is still to come."""
     transaction, setting = applied.transaction, applied.transaction.setting
-    after = shown(setting.after) if setting else ""
+    after = shown(setting.variant or setting.after) if setting else ""
     click.echo()
     for left in applied.left:
         click.echo(f"{shown(str(left.image.path))} stays as it is: {shown(left.objection)}")

@@ -198,7 +198,7 @@ def _print_unused(unused: UnusedCost, *, files: bool) -> None:
 
 def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
     for name, reason in found.skipped:
-        print_item(f"{name}: {shown(reason)}")
+        print_item(f"{name.description}: {shown(reason)}")
     if not found.variants:
         if not found.skipped:
             print_paragraph("No line of the generator's configuration is known to put less in it.")
@@ -207,9 +207,9 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
     rows = [("as it is", _mb(found.today_bytes), "", "")]
     rows += [
         (
-            one.variant.name,
+            one.variant.name.description,
             _mb(one.size_bytes),
-            str(len(one.removed)),
+            str(len(one.differs.removed)),
             figure(one.saving_ms),
         )
         for one in found.variants
@@ -223,10 +223,11 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
         if not files:
             line = line if len(line) <= _LINE else f"{line[:_LINE]}... (whole: --files)"
         print_item(
-            f"{variant.name}: write {shown(line)} {where}{shown(str(variant.path))}, then "
-            f"{found.rebuild}. But {variant.loses}. {_net(found, one)}"
+            f"{variant.name.description}: sudo initadvisor apply --variant {variant.name}; or by "
+            f"hand write {shown(line)} {where}{shown(str(variant.path))}, then {found.rebuild}. "
+            f"But {variant.loses}. {_net(found, one)}"
         )
-        for path in one.removed if files else ():
+        for path in one.differs.removed if files else ():
             click.echo(f"  {path}")
 
 
@@ -237,7 +238,7 @@ def _net(found: ContentVariantCosts, one: VariantCost) -> str:
     """Say what boots the machine when the image does not."""
     if found.fallback and one.variant.in_fallback:
         return f"The fallback image {shown(str(found.fallback))} keeps it."
-    return "No fallback image keeps it: have another way to boot before you do that."
+    return "No fallback image keeps it: have another way to boot before you do it by hand."
 
 
 def _counted(number: int, what: str) -> str:
@@ -313,14 +314,15 @@ def _variants(found: ContentVariantCosts) -> dict[str, Any]:
         "variants": [
             {
                 "name": one.variant.name,
+                "description": one.variant.name.description,
                 "path": str(one.variant.path),
                 "line": one.variant.line,
                 "loses": one.variant.loses,
                 "in_fallback": one.variant.in_fallback and found.fallback is not None,
                 "size_bytes": one.size_bytes,
                 "saving_ms": _estimate(one.saving_ms),
-                "removed": one.removed,
-                "added": one.added,
+                "removed": one.differs.removed,
+                "added": one.differs.added,
             }
             for one in found.variants
         ],

@@ -101,6 +101,8 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
     setting = done.transaction.setting
     what = "taken back" if plan.waiting else "undone"
     configured = f"; {shown(setting.before)} is configured" if setting else ""
+    if setting and setting.variant:
+        configured = f"; {shown(setting.variant)} is configured no more"
     click.echo(f"Transaction {done.transaction.number} is {what}{configured}.")
 
 

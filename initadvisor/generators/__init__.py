@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -195,15 +196,40 @@ class InstalledImage:
     fallback: bool = False
 
 
+class VariantName(StrEnum):
+    """What less content for an image is called where it is asked for."""
+
+    THIS_MACHINE = "this-machine"
+    IN_USE = "in-use"
+    NO_UNUSED = "no-unused"
+    NO_GRAPHICS = "no-graphics"
+    NO_SPLASH = "no-splash"
+
+    @property
+    def description(self) -> str:
+        """What the image then holds, in words."""
+        match self:
+            case VariantName.THIS_MACHINE:
+                return "this machine's modules only"
+            case VariantName.IN_USE:
+                return "what is in use now only"
+            case VariantName.NO_UNUSED:
+                return "without unused modules"
+            case VariantName.NO_GRAPHICS:
+                return "without graphics drivers"
+            case VariantName.NO_SPLASH:
+                return "without a splash screen"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentVariant:
     """Less content for an image: ``line``, the last one of ``text``, which ``path`` is to hold.
 
-    ``name`` is short; ``loses`` tells what stops working, ``in_fallback`` whether a fallback image
-    that is there keeps what goes.
+    ``loses`` tells what stops working, ``in_fallback`` whether a fallback image that is there keeps
+    what goes.
     """
 
-    name: str
+    name: VariantName
     path: Path
     text: str
     line: str

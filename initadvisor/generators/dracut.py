@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.generators import InstalledImage, threecpio
+from initadvisor.generators import InstalledImage, VariantName, threecpio
 from initadvisor.generators.dracut_config import (
     command_line,
     completed,
@@ -52,6 +52,7 @@ from initadvisor.host.files import listing, open_regular
 from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.findings import printable
 from initadvisor.image.inventory import normalised
+from initadvisor.image.modules import module_name
 from initadvisor.rewrite.variables import dracut_edits
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def content_variants(
     if config.value("hostonly") != "yes":
         found.append(
             variant(
-                name="this machine's modules only",
+                name=VariantName.THIS_MACHINE,
                 line='hostonly="yes"',
                 loses=ONLY_THIS_MACHINE,
             )
@@ -191,15 +192,17 @@ def content_variants(
     elif config.value("hostonly_mode") != "strict":
         found.append(
             variant(
-                name="what is in use now only",
+                name=VariantName.IN_USE,
                 line='hostonly_mode="strict"',
                 loses=f"what is plugged in later is not known; {ONLY_THIS_MACHINE}",
             )
         )
-    if names := sorted(name for name in unused if _MODULE.fullmatch(name)):
+    omitted = {module_name(word) for word in config.value("omit_drivers").split()}
+    names = sorted(name for name in unused if _MODULE.fullmatch(name) and name not in omitted)
+    if names:
         found.append(
             variant(
-                name="without unused modules",
+                name=VariantName.NO_UNUSED,
                 line=f'omit_drivers+=" {" ".join(names)} "',
                 loses="what these modules drive does not work before the root file system is there",
             )

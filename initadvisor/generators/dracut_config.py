@@ -68,7 +68,8 @@ _SCRIPTS: Final = ("/usr/bin/dracut", "/usr/sbin/dracut")
 _COMPRESSION: Final = ("compress", "compress_level_??*", "INITRD_COMPRESS")
 _VARIABLES: Final = (
     *_COMPRESSION,
-    *("hostonly", "hostonly_mode", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*"),
+    *("hostonly", "hostonly_mode", "uefi", "*dracutmodules", "omit_drivers"),
+    *("reproducible", "DRACUT_COMPRESS_*"),
 )
 _OWN: Final = (
     *("add_confdir", "confdir", "dracutbasedir", "dracutsysrootdir"),

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import ConfiguredSetting, InstalledImage, threecpio
+from initadvisor.generators import (
+    ConfiguredSetting,
+    InstalledImage,
+    VariantName,
+    threecpio,
+)
 from initadvisor.generators.files import (
     COMPRESSORS_OWN,
     CommandLine,
@@ -199,7 +204,7 @@ def content_variants(
         host,
         files,
         drop_in,
-        name="this machine's modules only",
+        name=VariantName.THIS_MACHINE,
         line="MODULES=dep",
         loses=ONLY_THIS_MACHINE,
     )

@@ -18,7 +18,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
-from initadvisor.generators import ConfiguredSetting, InstalledImage
+from initadvisor.generators import ConfiguredSetting, InstalledImage, VariantName
 from initadvisor.generators.files import (
     entry_images,
     has_program,
@@ -195,7 +195,7 @@ def content_variants(
         at = max((i + 1 for i, word in enumerate(words) if word in _BEFORE_AUTODETECT), default=0)
         found.append(
             variant(
-                name="this machine's modules only",
+                name=VariantName.THIS_MACHINE,
                 line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
                 loses=ONLY_THIS_MACHINE,
                 in_fallback=_fallbacks_skip_autodetect(host),
@@ -213,10 +213,10 @@ _BEFORE_AUTODETECT = ("base", "systemd", "udev")
 _LEFT_OUT = (
     (
         "kms",
-        "without graphics drivers",
+        VariantName.NO_GRAPHICS,
         "until the root file system is there, the screen stays as the firmware set it",
     ),
-    ("plymouth", "without a splash screen", "no splash screen, and no passphrase asked for on it"),
+    ("plymouth", VariantName.NO_SPLASH, "no splash screen, and no passphrase asked for on it"),
 )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting
+    from initadvisor.generators import ConfiguredSetting, VariantName
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
 
@@ -129,7 +129,7 @@ def content_variant(
     files: Sequence[Path],
     drop_in: DropIn | None,
     *,
-    name: str,
+    name: VariantName,
     line: str,
     loses: str,
     in_fallback: bool = False,

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import DropIn, ReadingRules
 
 
-_DROP_IN_HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
+WRITTEN_BY_APPLY = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
+"""The first line of a file that was not there before."""
 
 
 def rewrite(
@@ -170,7 +171,7 @@ def _new_drop_in(
         for wanted, finding in findings
         if not _is_unset(finding, wanted) or any(not found.vague for found in finding.obstacles)
     ]
-    after = _DROP_IN_HEADER + "".join(lines)
+    after = WRITTEN_BY_APPLY + "".join(lines)
     return (FileEdit(path=drop_in.path, before=None, after=after),)
 
 

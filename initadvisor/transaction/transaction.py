@@ -228,13 +228,20 @@ class FileChange:
 class SettingChange:
     """What a transaction is about: the setting of ``generator`` for a kernel, before and after.
 
-    Settings are written as in ``Setting.parse``.
+    Settings are written as in ``Setting.parse``. ``variant``: the name of what takes content out of
+    the image (``VariantName``), which leaves the setting as it is; empty where nothing does.
     """
 
     generator: str
     kernel_release: str
     before: str
     after: str
+    variant: str = ""
+
+    @property
+    def former(self) -> str:
+        """What the previous image is, in words."""
+        return f"{self.before}, all content" if self.variant else self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

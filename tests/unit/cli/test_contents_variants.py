@@ -12,10 +12,11 @@ from initadvisor import host as host_package
 from initadvisor.cli import root
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError, UnsafeError
+from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
 from tests.fixtures.content import mixed_content
-from tests.fixtures.dracut_machine import IMAGE, image, make_machine, snapshot
-from tests.fixtures.images import archive, compress
+from tests.fixtures.dracut_machine import IMAGE, image, make_appliable, snapshot
+from tests.fixtures.images import archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,14 +31,14 @@ LARGE = SMALL | {"usr/lib/firmware/amdgpu/a.bin": mixed_content(600_000)}
 def made(order: Ordered) -> None:
     """Build what was ordered: hostonly leaves firmware out."""
     small = 'hostonly="yes"' in "".join(order.config.values())
-    order.image.write_bytes(compress(Codec.GZIP, archive(SMALL if small else LARGE)))
+    order.image.write_bytes(COMPRESSORS[Codec.GZIP](archive(SMALL if small else LARGE)))
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine that the command takes for the real one."""
-    found = make_machine(tmp_path, monkeypatch)
-    found.path(IMAGE).write_bytes(compress(Codec.GZIP, archive(LARGE)))
+    found, _ = make_appliable(tmp_path, monkeypatch)
+    found.path(IMAGE).write_bytes(COMPRESSORS[Codec.GZIP](archive(LARGE)))
     assert isinstance(found.runner, FakeGenerators)
     found.runner.make = made
     monkeypatch.setattr(host_package, "Host", lambda: found)
@@ -60,13 +61,13 @@ def variants(machine: Machine) -> dict[str, Any]:
 
 
 def test_a_variant_is_built_and_priced_against_what_is_built_without_it(machine: Machine) -> None:
-    large = len(compress(Codec.GZIP, archive(LARGE)))
+    large = len(COMPRESSORS[Codec.GZIP](archive(LARGE)))
     # What is installed was made of something else.
     machine.path(IMAGE).write_bytes(image(Codec.GZIP, parameters="--kver"))
     found = variants(machine)
     [one] = found["variants"]
     assert found["today_bytes"] == large
-    assert one["size_bytes"] == len(compress(Codec.GZIP, archive(SMALL)))
+    assert one["size_bytes"] == len(COMPRESSORS[Codec.GZIP](archive(SMALL)))
     assert one["removed"][-1] == "usr/lib/firmware/amdgpu/a.bin"
     assert one["added"] == []
     assert one["line"] == 'hostonly="yes"'
@@ -78,7 +79,8 @@ def test_a_variant_is_built_and_priced_against_what_is_built_without_it(machine:
 def test_it_says_what_to_write_and_what_is_lost(machine: Machine) -> None:
     told = " ".join(said(machine).split())
     assert "built, not booted" in told
-    assert 'write hostonly="yes" into the new file' in told
+    assert "sudo initadvisor apply --variant this-machine; or by hand write" in told
+    assert 'hostonly="yes" into the new file' in told
     assert "then sudo dracut --force --regenerate-all" in told
     assert "in another machine, it may not find its root file system" in told
     assert "No fallback image keeps it" in told
@@ -97,9 +99,9 @@ def test_one_that_cannot_be_built_is_named_with_the_reason(machine: Machine) -> 
     machine.runner.make = fails
     found = variants(machine)
     assert found["variants"] == []
-    name = "this machine's modules only"
-    assert found["skipped"] == [{"name": name, "reason": "dracut failed: no root device"}]
-    assert f"{name}: dracut failed: no root device" in " ".join(said(machine).split())
+    assert found["skipped"] == [{"name": "this-machine", "reason": "dracut failed: no root device"}]
+    told = " ".join(said(machine).split())
+    assert "this machine's modules only: dracut failed: no root device" in told
 
 
 def test_one_that_makes_it_no_smaller_is_no_advice(machine: Machine) -> None:
@@ -112,7 +114,31 @@ def test_one_that_makes_it_no_smaller_is_no_advice(machine: Machine) -> None:
 
 def test_of_an_image_that_is_not_made_here_there_is_none(machine: Machine) -> None:
     other = machine.root / "other"
-    other.write_bytes(compress(Codec.GZIP, archive(SMALL)))
+    other.write_bytes(COMPRESSORS[Codec.GZIP](archive(SMALL)))
     done = CliRunner().invoke(root, ["contents", "--variants", str(other)])
     assert isinstance(done.exception, UnsafeError)
     assert "it is not made on this machine" in str(done.exception)
+
+
+def test_what_was_built_can_be_applied_and_nothing_else(machine: Machine) -> None:
+    def call(*words: str) -> tuple[str, BaseException | None]:
+        done = CliRunner().invoke(root, ["apply", "--variant", *words])
+        return " ".join(done.stdout.split()), done.exception
+
+    for words in (("this-machine", "zstd"), ("this-machine", "--all"), ("unheard-of",)):
+        assert call(*words)[1] is not None
+    assert "was not built for it" in str(call("this-machine")[1])
+    said(machine)
+    told, error = call("this-machine")
+    assert "nothing was changed" in str(error)
+    assert "To apply: this-machine (this machine's modules only)" in told
+    assert "- gone: usr/lib/firmware/amdgpu/a.bin" in told
+    assert '+hostonly="yes"' in told
+    variant = json.loads(call("this-machine", "--json")[0])["variant"]
+    assert variant["removed"][-1] == "usr/lib/firmware/amdgpu/a.bin"
+    assert (variant["name"], variant["line"]) == ("this-machine", 'hostonly="yes"')
+    told, error = call("this-machine", "--confirm")
+    assert error is None
+    assert "without the 5 files above, as expected" in told
+    assert "The next boot is a rehearsal" in told
+    assert "the boot after it uses this-machine" in told
