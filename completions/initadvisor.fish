@@ -52,7 +52,7 @@ complete -c initadvisor -n '__initadvisor_at "recommend"' -l quiet -d 'Print the
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l json -d 'Print the answer as JSON'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "apply"' -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'"
-complete -c initadvisor -n '__initadvisor_at "apply"' -l variant -r -f -a "this-machine in-use no-unused no-graphics no-splash" -d 'Take content out of the image, as contents --variants has built it'
+complete -c initadvisor -n '__initadvisor_at "apply"' -l variant -r -f -a "this-machine in-use no-unused no-graphics no-splash no-hwdb own-microcode modules-compressed modules-decompressed" -d 'Take content out of the image, as contents --variants has built it'
 complete -c initadvisor -n '__initadvisor_at "apply"' -l confirm -d 'Do it; without, only the plan is shown'
 complete -c initadvisor -n '__initadvisor_at "apply"' -l all -d 'Fallback images and those of other kernels, too'
 complete -c initadvisor -n '__initadvisor_at "apply"' -l immediate -d 'Replace the images without a proving boot'

@@ -17,7 +17,7 @@ _initadvisor_values_3() {
 }
 
 _initadvisor_values_4() {
-    local -a values=(this-machine in-use no-unused no-graphics no-splash)
+    local -a values=(this-machine in-use no-unused no-graphics no-splash no-hwdb own-microcode modules-compressed modules-decompressed)
     compadd "$@" -a values
 }
 

@@ -83,7 +83,7 @@ def content_variant_costs(
                     found.append(cost)
                     _keep(host, installed, cost, unused)
                 else:
-                    skipped.append((variant.name, f"{variant.line} makes the image no smaller"))
+                    skipped.append((variant.name, f"{variant.line} saves nothing"))
     return ContentVariantCosts(
         today_bytes=today.size_bytes,
         variants=tuple(sorted(found, key=lambda one: -one.saving_ms.middle)),

@@ -204,21 +204,28 @@ class VariantName(StrEnum):
     NO_UNUSED = "no-unused"
     NO_GRAPHICS = "no-graphics"
     NO_SPLASH = "no-splash"
+    NO_HWDB = "no-hwdb"
+    OWN_MICROCODE = "own-microcode"
+    MODULES_COMPRESSED = "modules-compressed"
+    MODULES_DECOMPRESSED = "modules-decompressed"
 
     @property
     def description(self) -> str:
         """What the image then holds, in words."""
-        match self:
-            case VariantName.THIS_MACHINE:
-                return "this machine's modules only"
-            case VariantName.IN_USE:
-                return "what is in use now only"
-            case VariantName.NO_UNUSED:
-                return "without unused modules"
-            case VariantName.NO_GRAPHICS:
-                return "without graphics drivers"
-            case VariantName.NO_SPLASH:
-                return "without a splash screen"
+        return _DESCRIPTIONS[self]
+
+
+_DESCRIPTIONS = {
+    VariantName.THIS_MACHINE: "this machine's modules only",
+    VariantName.IN_USE: "what is in use now only",
+    VariantName.NO_UNUSED: "without unused modules",
+    VariantName.NO_GRAPHICS: "without graphics drivers",
+    VariantName.NO_SPLASH: "without a splash screen",
+    VariantName.NO_HWDB: "without the hardware database",
+    VariantName.OWN_MICROCODE: "this processor's microcode only",
+    VariantName.MODULES_COMPRESSED: "modules as they are installed",
+    VariantName.MODULES_DECOMPRESSED: "modules decompressed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

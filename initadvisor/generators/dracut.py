@@ -33,6 +33,7 @@ from initadvisor.generators.files import (
 )
 from initadvisor.generators.rewriting import (
     ABOUT_CONTENT,
+    NO_SPLASH_LOSES,
     ONLY_THIS_MACHINE,
     config_files,
     confirm,
@@ -176,7 +177,10 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
 def content_variants(
     host: Host, _image: InstalledImage, unused: Sequence[str]
 ) -> tuple[ContentVariant, ...]:
-    """Return ``hostonly``, then its strict mode, and ``omit_drivers`` with what no boot used."""
+    """Return ``hostonly``, then its strict mode, and what can be omitted.
+
+    That is by ``omit_drivers`` what no boot used, and two of dracut's own modules.
+    """
     config = evaluate_config(host, _major(host))
     paths = config_paths(host, _major(host))
     variant = partial(content_variant, host, paths.files, paths.drop_in(host, ABOUT_CONTENT))
@@ -207,7 +211,33 @@ def content_variants(
                 loses="what these modules drive does not work before the root file system is there",
             )
         )
+    chosen = config.value("dracutmodules").split()
+    omitted = {*config.value("omit_dracutmodules").split()}
+    for module, name, loses in _OMITTED:
+        asked = not chosen or "auto" in chosen or module in chosen
+        if asked and module not in omitted and _has_module(host, module):
+            line = f'omit_dracutmodules+=" {module} "'
+            found.append(variant(name=name, line=line, loses=loses))
     return tuple(found)
+
+
+_OMITTED = (
+    ("plymouth", VariantName.NO_SPLASH, NO_SPLASH_LOSES),
+    (
+        "hwdb",
+        VariantName.NO_HWDB,
+        "until the root file system is there, keys and devices that udev has data of their own for "
+        "are like any other",
+    ),
+)
+
+
+def _has_module(host: Host, name: str) -> bool:
+    """Tell whether dracut has a module of that name, and what is in it is installed."""
+    modules = listing(host, "/usr/lib/dracut/modules.d")
+    if not any(re.fullmatch(rf"\d\d{name}", path.name) for path in modules):
+        return False
+    return name != "plymouth" or has_program(host, "plymouthd")
 
 
 _MODULE = re.compile(r"[\w-]+", re.ASCII)

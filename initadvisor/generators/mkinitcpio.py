@@ -23,6 +23,7 @@ from initadvisor.generators.files import (
     entry_images,
     has_program,
     level_of,
+    modules_suffix,
     refuse_control,
     refuse_relative,
 )
@@ -37,6 +38,7 @@ from initadvisor.generators.mkinitcpio_config import (
 )
 from initadvisor.generators.rewriting import (
     ABOUT_CONTENT,
+    NO_SPLASH_LOSES,
     ONLY_THIS_MACHINE,
     config_files,
     confirm,
@@ -58,7 +60,7 @@ from initadvisor.image.pe import read_uki
 from initadvisor.rewrite.variables import mkinitcpio_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.generators import ContentVariant
@@ -182,30 +184,63 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
 def content_variants(
     host: Host, image: InstalledImage, _unused: Sequence[str]
 ) -> tuple[ContentVariant, ...]:
-    """Return HOOKS with autodetect, without kms, and without a splash screen."""
+    """Return HOOKS with autodetect, before microcode, without kms, and without a splash screen.
+
+    And MODULES_DECOMPRESS the other way round.
+    """
     preset = _preset_making(host, image)
     paths = config_paths(host, preset, _major(host))
-    hooks = evaluate_config(host, paths, image.kernel_release).get("HOOKS")
+    config = evaluate_config(host, paths, image.kernel_release)
+    hooks = config.get("HOOKS")
     words = list(hooks.words) if hooks else []
-    if not words or not all(_HOOK.fullmatch(word) for word in words):
-        return ()
     variant = partial(content_variant, host, paths.files, paths.drop_in(host, ABOUT_CONTENT))
     found: list[ContentVariant] = []
+    if words and all(_HOOK.fullmatch(word) for word in words):
+        found += _of_hooks(host, words, variant)
+    if modules_suffix(host, image.kernel_release):
+        decompresses = config.value("MODULES_DECOMPRESS") == "yes"
+        name, value, loses = _KEPT_COMPRESSED if decompresses else _DECOMPRESSED
+        found.append(variant(name=name, line=f'MODULES_DECOMPRESS="{value}"', loses=loses))
+    return tuple(found)
+
+
+_KEPT_COMPRESSED = (
+    VariantName.MODULES_COMPRESSED,
+    "no",
+    "each module takes its decompression when it is loaded, which is in none of these times",
+)
+_DECOMPRESSED = (
+    VariantName.MODULES_DECOMPRESSED,
+    "yes",
+    "early in the boot modules and firmware take more memory",
+)
+
+
+def _of_hooks(
+    host: Host, words: list[str], variant: Callable[..., ContentVariant]
+) -> Iterator[ContentVariant]:
+    in_fallback = _fallbacks_skip_autodetect(host)
     if "autodetect" not in words:
         at = max((i + 1 for i, word in enumerate(words) if word in _BEFORE_AUTODETECT), default=0)
-        found.append(
-            variant(
-                name=VariantName.THIS_MACHINE,
-                line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
-                loses=ONLY_THIS_MACHINE,
-                in_fallback=_fallbacks_skip_autodetect(host),
-            )
+        yield variant(
+            name=VariantName.THIS_MACHINE,
+            line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
+            loses=ONLY_THIS_MACHINE,
+            in_fallback=in_fallback,
+        )
+    elif "microcode" in words[: words.index("autodetect")]:
+        others = [word for word in words if word != "microcode"]
+        at = others.index("autodetect") + 1
+        yield variant(
+            name=VariantName.OWN_MICROCODE,
+            line=_hooks_line([*others[:at], "microcode", *others[at:]]),
+            loses="with another processor its microcode is as the firmware has it",
+            in_fallback=in_fallback,
         )
     for hook, name, loses in _LEFT_OUT:
         if hook in words:
             line = _hooks_line([word for word in words if word != hook])
-            found.append(variant(name=name, line=line, loses=loses))
-    return tuple(found)
+            yield variant(name=name, line=line, loses=loses)
 
 
 _HOOK = re.compile(r"[\w.-]+", re.ASCII)
@@ -216,7 +251,7 @@ _LEFT_OUT = (
         VariantName.NO_GRAPHICS,
         "until the root file system is there, the screen stays as the firmware set it",
     ),
-    ("plymouth", VariantName.NO_SPLASH, "no splash screen, and no passphrase asked for on it"),
+    ("plymouth", VariantName.NO_SPLASH, NO_SPLASH_LOSES),
 )
 
 

@@ -156,6 +156,8 @@ def content_variant(
     )
 
 
+NO_SPLASH_LOSES = "no splash screen, and no passphrase asked for on it"
+
 ONLY_THIS_MACHINE = (
     "with another disk controller, or in another machine, it may not find its root file system"
 )

@@ -1,4 +1,4 @@
-"""Less in an image, as ``contents --variants`` names it, in guests: applied, taken back, by hand."""
+"""Less in an image, as ``contents --variants`` has it, in guests: applied, taken back, by hand."""
 
 from __future__ import annotations
 

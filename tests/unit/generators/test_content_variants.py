@@ -72,7 +72,14 @@ def variants(generator: Generator, host: Host, *unused: str) -> tuple[ContentVar
                 "HOOKS=(base udev kms block)",
             ],
         ),
-        (mkinitcpio, MKINITCPIO, "HOOKS=(base autodetect block)\n", "", []),
+        (mkinitcpio, MKINITCPIO, "HOOKS=(base autodetect microcode block)\n", "", []),
+        (
+            mkinitcpio,
+            MKINITCPIO,
+            "HOOKS=(base microcode udev autodetect block)\n",
+            MKINITCPIO_CONTENT,
+            ["HOOKS=(base udev autodetect microcode block)"],
+        ),
         (mkinitcpio, MKINITCPIO, 'HOOKS="base;reboot kms"\n', "", []),
         (mkinitcpio, MKINITCPIO, "COMPRESSION=gzip\n", "", []),
         (unknown, TOOLS, "MODULES=most\n", "", []),
@@ -92,6 +99,44 @@ def test_only_what_is_not_so_already_is_a_variant(
     assert [one.line for one in found] == lines
     assert {one.path for one in found} <= {host.path(where)}
     assert all(one.text == f"{one.line}\n" for one in found)
+
+
+def test_modules_are_stored_the_other_way_round_where_they_are_installed_compressed(
+    host: Host, write: Write
+) -> None:
+    write(f"/lib/modules/{RELEASE}/modules.dep", "kernel/a.ko.zst:\n")
+    for text, line in (
+        ("COMPRESSION=xz\n", 'MODULES_DECOMPRESS="yes"'),
+        ("MODULES_DECOMPRESS=no\n", 'MODULES_DECOMPRESS="yes"'),
+        ("MODULES_DECOMPRESS=yes\n", 'MODULES_DECOMPRESS="no"'),
+    ):
+        write(MKINITCPIO, text)
+        assert [one.line for one in variants(mkinitcpio, host)] == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ['omit_dracutmodules+=" plymouth "', 'omit_dracutmodules+=" hwdb "']),
+        ('omit_dracutmodules+=" plymouth hwdb "\n', []),
+        ('dracutmodules+=" base hwdb "\n', ['omit_dracutmodules+=" hwdb "']),
+    ],
+)
+def test_dracuts_own_modules_are_omitted_that_it_would_take(
+    host: Host, write: Write, text: str, lines: list[str]
+) -> None:
+    write(DRACUT, f"hostonly=yes\nhostonly_mode=strict\n{text}")
+    assert variants(dracut, host) == ()
+    for name in ("45plymouth", "95hwdb"):
+        write(f"/usr/lib/dracut/modules.d/{name}/module-setup.sh", "")
+    write("/usr/sbin/plymouthd", "").chmod(0o755)
+    assert [one.line for one in variants(dracut, host)] == lines
+
+
+def test_drivers_that_are_omitted_already_are_no_variant(host: Host, write: Write) -> None:
+    write(DRACUT, 'hostonly=yes\nhostonly_mode=strict\nomit_drivers+=" b-a "\n')
+    assert [one.line for one in variants(dracut, host, "b_a", "c")] == ['omit_drivers+=" c "']
+    assert variants(dracut, host, "b_a") == ()
 
 
 def test_without_drop_ins_it_is_the_last_line_of_the_administrators_file(
