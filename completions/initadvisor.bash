@@ -39,7 +39,7 @@ _initadvisor() {
         'doctor '*) offered=(--try-engines --json --help) ;;
         'history '*) offered=(--limit --since --json --csv --import --drop-damaged --help) ;;
         'measure '*) offered=(--backfill --dry-run --directory --file --json --help) ;;
-        'contents -'*) offered=(--files --unused --kernel-codecs --variants --json --help) ;;
+        'contents -'*) offered=(--files --unused --kernel-codecs --estimate --variants --json --help) ;;
         'contents '*) files=yes ;;
         'inspect -'*) offered=(--kernel-config --json --help) ;;
         'inspect '*) files=yes ;;

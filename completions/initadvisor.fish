@@ -163,6 +163,7 @@ complete -c initadvisor -n '__initadvisor_at "contents"' -F
 complete -c initadvisor -n '__initadvisor_at "contents"' -l files -d 'List the largest files of each purpose, too'
 complete -c initadvisor -n '__initadvisor_at "contents"' -l unused -d 'Show which modules and firmware no recorded boot used'
 complete -c initadvisor -n '__initadvisor_at "contents"' -l kernel-codecs -d 'Predict what other codecs would cost for the kernel, too. Takes minutes, once'
+complete -c initadvisor -n '__initadvisor_at "contents"' -l estimate -d 'Estimate what less in the image saves; nothing is built'
 complete -c initadvisor -n '__initadvisor_at "contents"' -l variants -d 'Have the generator build the image with less in it, and show what that saves'
 complete -c initadvisor -n '__initadvisor_at "contents"' -l json -d 'Print the answer as JSON'
 complete -c initadvisor -n '__initadvisor_at "contents"' -l help -d 'Show this message and exit'

@@ -115,6 +115,7 @@ _initadvisor_contents() {
         '--files[List the largest files of each purpose, too]' \
         '--unused[Show which modules and firmware no recorded boot used]' \
         '--kernel-codecs[Predict what other codecs would cost for the kernel, too. Takes minutes, once]' \
+        '--estimate[Estimate what less in the image saves; nothing is built]' \
         '--variants[Have the generator build the image with less in it, and show what that saves]' \
         '--json[Print the answer as JSON]' \
         '--help[Show this message and exit]' \

@@ -12,7 +12,7 @@ from initadvisor.decide.costs import populate_times, summary
 from initadvisor.image.contents import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -104,6 +104,15 @@ class ContentVariantCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedVariant:
+    """About what an image with less in it would be: nothing was built."""
+
+    variant: ContentVariant
+    size_bytes: int
+    saving_ms: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContentsCost:
     """What an image costs: ``boot_ms`` to read and to unpack it, and its kinds' parts of that.
 
@@ -111,7 +120,8 @@ class ContentsCost:
     ``repeated_ms``: what of it are files that are there more than once. ``kernel``: what its kernel
     costs beside that, None where there is none to be read. ``unused``: what no boot used, None
     where that was not asked. ``variants``: what it costs with less in it, None where that was not
-    asked. ``warnings``: what makes the times less certain.
+    asked. ``estimates``: about that, what saves most first. ``warnings``: what makes the times less
+    certain.
     """
 
     image: Path
@@ -122,6 +132,7 @@ class ContentsCost:
     kernel: KernelCost | None = None
     unused: UnusedCost | None = None
     variants: ContentVariantCosts | None = None
+    estimates: tuple[EstimatedVariant, ...] | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -173,6 +184,43 @@ class ContentsPricing:
         )
 
 
+class FilesPricing:
+    """Prices modules and firmware: those of a kind are taken to be compressed alike."""
+
+    def __init__(self, contents: ImageContents, pricing: ContentsPricing) -> None:
+        self._pricing = pricing
+        self._parts = {
+            use.kind: _part(
+                use.size_bytes - use.compressed_bytes, use.stored_bytes - use.compressed_bytes
+            )
+            for use in contents.kinds
+        }
+
+    def stored_bytes(self, files: Iterable[ImageModule]) -> int:
+        """Return what files take in the image."""
+        return round(
+            sum(
+                one.size_bytes * self._parts[one.kind]
+                if one.stored_bytes is None
+                else one.stored_bytes
+                for one in files
+            )
+        )
+
+    def cost(self, files: Sequence[ImageModule]) -> Estimate:
+        """Return what they cost a boot."""
+        return self._pricing.cost(
+            self.stored_bytes(files),
+            sum(one.size_bytes for one in files),
+            sum(one.size_bytes for one in files if one.compressed),
+        )
+
+
+def _part(size_bytes: int, stored_bytes: int) -> float:
+    """Return which part of their length files take that were not compressed before."""
+    return min(1.0, max(0.0, stored_bytes / size_bytes)) if size_bytes > 0 else 1.0
+
+
 def contents_cost(
     image: Path,
     contents: ImageContents,
@@ -181,6 +229,7 @@ def contents_cost(
     kernel: KernelCost | None = None,
     unused: UnusedCost | None = None,
     variants: ContentVariantCosts | None = None,
+    estimates: tuple[EstimatedVariant, ...] | None = None,
     warnings: Sequence[str] = (),
 ) -> ContentsCost:
     """Return what an image costs by kind of file, with what else is known of it."""
@@ -201,6 +250,7 @@ def contents_cost(
         kernel=kernel,
         unused=unused,
         variants=variants,
+        estimates=estimates,
         warnings=tuple(warnings),
     )
 

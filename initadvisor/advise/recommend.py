@@ -47,7 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.advise.contents import ContentsCost, ContentVariantCosts, UnusedCost
+    from initadvisor.advise.contents import (
+        ContentsCost,
+        ContentVariantCosts,
+        EstimatedVariant,
+        UnusedCost,
+    )
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.candidates.search_space import CandidateSet, SearchSpace
@@ -188,11 +193,14 @@ class CandidateEvaluation:
             ranked=summarise(decision_input, result),
         )
 
-    def contents_cost(self, *, other_kernels: bool, unused: bool, variants: bool) -> ContentsCost:
+    def contents_cost(
+        self, *, other_kernels: bool, unused: bool, variants: bool, estimate: bool
+    ) -> ContentsCost:
         """Share out what today's image costs; nothing is compressed for that.
 
         With ``other_kernels`` its kernel is, with every codec, to say what that would cost;
-        ``unused`` tells what of the image no boot used, ``variants`` what it costs with less in it.
+        ``unused`` tells what of the image no boot used, ``variants`` what it costs with less in it,
+        ``estimate`` about that.
         """
         alone = replace(self._search_space, settings=())
         decision_input = self._decision_input(
@@ -220,7 +228,16 @@ class CandidateEvaluation:
                 "what of it boots used",
                 gaps,
             )
-            if unused or variants
+            if unused or variants or estimate
+            else None
+        )
+        about = (
+            side_fact(
+                lambda: self._estimated_variants(pricing, used),
+                "what less in it would save",
+                gaps,
+            )
+            if variants or estimate
             else None
         )
         return contents_cost(
@@ -230,6 +247,7 @@ class CandidateEvaluation:
             kernel=kernel,
             unused=used if unused else None,
             variants=self._content_variants(pricing, used) if variants else None,
+            estimates=about,
             warnings=(
                 *gaps,
                 *(used.warnings if used else ()),
@@ -246,14 +264,29 @@ class CandidateEvaluation:
             content_variant_costs,  # takes long; most answers need none of it
         )
 
-        files = used.files if used else ()
         return content_variant_costs(
             self._host,
             self._search_space.generator,
             self._search_space.source,
             pricing,
-            unused=[file.names[0] for file in files if file.release is not None],
+            unused=_module_names(used),
             observer=self._observer,
+        )
+
+    def _estimated_variants(
+        self, pricing: ContentsPricing, used: UnusedCost | None
+    ) -> tuple[EstimatedVariant, ...]:
+        from initadvisor.advise.content_estimates import (
+            estimated_variants,  # most answers need none of it
+        )
+
+        return estimated_variants(
+            self._host,
+            self._search_space.generator,
+            self._search_space.source,
+            self._search_space.kernel_release,
+            pricing,
+            unused=_module_names(used),
         )
 
     def _decision_input(self, candidate_set: CandidateSet) -> DecisionInput:
@@ -396,6 +429,11 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         return found
 
 
+def _module_names(used: UnusedCost | None) -> list[str]:
+    files = used.files if used else ()
+    return [file.names[0] for file in files if file.release is not None]
+
+
 def price_contents(
     host: Host,
     image: Path | None,
@@ -403,6 +441,7 @@ def price_contents(
     other_kernels: bool = False,
     unused: bool = False,
     variants: bool = False,
+    estimate: bool = False,
     observer: RecommendObserver,
 ) -> ContentsCost:
     """Say what the files of an image, and its kernel, cost each boot; of this machine's by default.
@@ -420,11 +459,13 @@ def price_contents(
         everything=False,
         observer=observer,
         to_compress=False,
-        with_modules=unused or variants,
+        with_modules=unused or variants or estimate,
     ) as search_space:
         return CandidateEvaluation(
             host, request, config, search_space, observer, sample=False
-        ).contents_cost(other_kernels=other_kernels, unused=unused, variants=variants)
+        ).contents_cost(
+            other_kernels=other_kernels, unused=unused, variants=variants, estimate=estimate
+        )
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from initadvisor.advise.contents import UnusedCost, UnusedKind
+from initadvisor.advise.contents import FilesPricing, UnusedCost, UnusedKind
 from initadvisor.boots.module_use import module_use
 from initadvisor.core.errors import InitadvisorError, side_fact
 from initadvisor.store.store import open_store
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from initadvisor.advise.contents import ContentsPricing
-    from initadvisor.core.estimates import Estimate
     from initadvisor.host import Host
     from initadvisor.image.contents import FileKind, ImageContents
     from initadvisor.image.modules import ImageModule
@@ -56,7 +55,7 @@ def unused_cost(
     unused = [files[name] for name in sorted(judged.unused)]
     gaps: list[str] = []
     firmware = side_fact(
-        lambda: tuple(_unused_firmware(host, release, source.modules, judged.unused, index)),
+        lambda: tuple(firmware_of(host, release, source.modules, judged.unused, index)),
         "which firmware is used",
         gaps,
     )
@@ -118,19 +117,19 @@ def _judge(index: ModuleIndex, names: frozenset[str], used: set[str]) -> _Judged
     return _Judged(unused=names - used - reasons.keys(), kept=dict(counts))
 
 
-def _unused_firmware(
+def firmware_of(
     host: Host,
     release: str,
     files: Sequence[ImageModule],
-    unused: frozenset[str],
+    names: frozenset[str],
     index: ModuleIndex,
 ) -> Iterator[ImageModule]:
-    """Yield firmware for which only modules ask that are not used; what none asks for is kept.
+    """Yield firmware for which only these modules ask; what none asks for is not among it.
 
     Raises ``InitadvisorError`` where modinfo does not know each module of the image.
     """
     firmware = [one for one in files if one.release is None]
-    if not firmware or not unused:
+    if not firmware or not names:
         return
     asking: dict[str, set[str]] = defaultdict(set)
     for wanted in index.builtin_firmware:
@@ -143,7 +142,7 @@ def _unused_firmware(
             *(asking.get(name, ()) for name in file.names),
             *(asking[each] for each in wild if any(fnmatchcase(n, each) for n in file.names)),
         )
-        if asked and asked <= unused:
+        if asked and asked <= names:
             yield file
 
 
@@ -183,23 +182,7 @@ def _priced(
     kept: Mapping[Pluggable, int],
     warnings: tuple[str, ...],
 ) -> UnusedCost:
-    parts = {
-        use.kind: _part(
-            use.size_bytes - use.compressed_bytes, use.stored_bytes - use.compressed_bytes
-        )
-        for use in contents.kinds
-    }
-
-    def stored(one: ImageModule) -> float:
-        return one.size_bytes * parts[one.kind] if one.stored_bytes is None else one.stored_bytes
-
-    def cost(files: Sequence[ImageModule]) -> Estimate:
-        return pricing.cost(
-            sum(map(stored, files)),
-            sum(one.size_bytes for one in files),
-            sum(one.size_bytes for one in files if one.compressed),
-        )
-
+    prices = FilesPricing(contents, pricing)
     of_kind: dict[FileKind, list[ImageModule]] = defaultdict(list)
     for one in unused:
         of_kind[one.kind].append(one)
@@ -208,22 +191,17 @@ def _priced(
             kind=kind,
             files=len(files),
             size_bytes=sum(one.size_bytes for one in files),
-            stored_bytes=round(sum(map(stored, files))),
-            boot_ms=cost(files),
+            stored_bytes=prices.stored_bytes(files),
+            boot_ms=prices.cost(files),
         )
         for kind, files in of_kind.items()
     ]
     return UnusedCost(
         boots=boots.count,
         since=boots.since,
-        boot_ms=cost(unused),
+        boot_ms=prices.cost(unused),
         kinds=tuple(sorted(kinds, key=lambda kind: -kind.boot_ms.middle)),
         files=tuple(sorted(unused, key=lambda one: (-one.size_bytes, one.path))),
         kept=kept,
         warnings=warnings,
     )
-
-
-def _part(size_bytes: int, stored_bytes: int) -> float:
-    """Return which part of their length files take that were not compressed before."""
-    return min(1.0, max(0.0, stored_bytes / size_bytes)) if size_bytes > 0 else 1.0

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from initadvisor.advise.contents import (
         ContentsCost,
         ContentVariantCosts,
+        EstimatedVariant,
         UnusedCost,
         VariantCost,
     )
     from initadvisor.advise.kernel_cost import KernelCost, OtherCodec
     from initadvisor.core.estimates import Estimate
+    from initadvisor.generators import ContentVariant
 
 
 _LARGE_BYTES = 10_000_000
@@ -49,6 +51,9 @@ _LARGE_BYTES = 10_000_000
     help="Predict what other codecs would cost for the kernel, too. Takes minutes, once.",
 )
 @click.option(
+    "--estimate", is_flag=True, help="Estimate what less in the image saves; nothing is built."
+)
+@click.option(
     "--variants",
     is_flag=True,
     help="Have the generator build the image with less in it, and show what that saves.",
@@ -60,6 +65,7 @@ def contents(
     files: bool,
     unused: bool,
     kernel_codecs: bool,
+    estimate: bool,
     variants: bool,
     as_json: bool,
 ) -> None:
@@ -79,6 +85,7 @@ def contents(
             other_kernels=kernel_codecs,
             unused=unused,
             variants=variants,
+            estimate=estimate,
             observer=progress,
         )
     if as_json:
@@ -127,6 +134,8 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
         _print_unused(cost.unused, files=files)
     if cost.variants:
         _print_variants(cost.variants, files=files)
+    elif cost.estimates is not None:
+        _print_estimates(cost.estimates)
     if cost.kernel and cost.kernel.others is not None:
         _print_kernel(cost.kernel, cost.kernel.others)
     for warning in cost.warnings:
@@ -194,6 +203,18 @@ def _print_unused(unused: UnusedCost, *, files: bool) -> None:
         click.echo("\nnot used, MB unpacked:")
         for file in unused.files:
             click.echo(f"{file.size_bytes / 1e6:8.2f}  {file.path}")
+
+
+def _print_estimates(found: Sequence[EstimatedVariant]) -> None:
+    if not found:
+        print_paragraph("No line of the generator's configuration is known to put less in it.")
+        return
+    click.echo("With less in it (estimated; --variants builds it):\n")
+    rows = [
+        (one.variant.name.description, _mb(one.size_bytes), figure(one.saving_ms)) for one in found
+    ]
+    titles = ("the image", "about MB", "sooner, ms (95 %)")
+    print_table(Table(titles=titles, rows=tuple(rows), text=0))
 
 
 def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
@@ -287,6 +308,16 @@ def _document(cost: ContentsCost) -> dict[str, Any]:
         "largest": [asdict(file) for file in cost.contents.largest],
         "unused": cost.unused and _unused(cost.unused),
         "variants": cost.variants and _variants(cost.variants),
+        "estimates": None
+        if cost.estimates is None
+        else [
+            {
+                **_variant(one.variant),
+                "size_bytes": one.size_bytes,
+                "saving_ms": _estimate(one.saving_ms),
+            }
+            for one in cost.estimates
+        ],
         "kernel": cost.kernel and _kernel(cost.kernel),
         "warnings": list(cost.warnings),
     }
@@ -306,6 +337,16 @@ def _unused(unused: UnusedCost) -> dict[str, Any]:
     }
 
 
+def _variant(variant: ContentVariant) -> dict[str, Any]:
+    return {
+        "name": variant.name,
+        "description": variant.name.description,
+        "path": str(variant.path),
+        "line": variant.line,
+        "loses": variant.loses,
+    }
+
+
 def _variants(found: ContentVariantCosts) -> dict[str, Any]:
     return {
         "today_bytes": found.today_bytes,
@@ -313,11 +354,7 @@ def _variants(found: ContentVariantCosts) -> dict[str, Any]:
         "rebuild": found.rebuild,
         "variants": [
             {
-                "name": one.variant.name,
-                "description": one.variant.name.description,
-                "path": str(one.variant.path),
-                "line": one.variant.line,
-                "loses": one.variant.loses,
+                **_variant(one.variant),
                 "in_fallback": one.variant.in_fallback and found.fallback is not None,
                 "size_bytes": one.size_bytes,
                 "saving_ms": _estimate(one.saving_ms),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
+    from initadvisor.image.contents import FileKind
     from initadvisor.rewrite.files import FileEdit
 
 
@@ -228,12 +229,36 @@ _DESCRIPTIONS = {
 }
 
 
+class KeptModules(StrEnum):
+    """Which modules of an image stay where a generator keeps those of this machine only."""
+
+    IN_USE = "in use"
+    """What is loaded or asked for by a device, with all that needs."""
+    ROOT = "root"
+    """What the disks of the root file system and of /usr, their buses and keyboards ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What goes, as far as that is known before it is built; firmware goes with its modules.
+
+    ``kept``: which modules stay, None for all. ``besides``: so do those below these directories of
+    the kernel's source, and modules of these names. ``gone``: of what is left, those go that are
+    below these directories or have these names, with what only they need. ``kinds``: files that go.
+    """
+
+    kept: KeptModules | None = None
+    besides: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    kinds: frozenset[FileKind] = frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentVariant:
     """Less content for an image: ``line``, the last one of ``text``, which ``path`` is to hold.
 
     ``loses`` tells what stops working, ``in_fallback`` whether a fallback image that is there keeps
-    what goes.
+    what goes. ``leaving``: None where what it is cannot be told before it is built.
     """
 
     name: VariantName
@@ -242,3 +267,4 @@ class ContentVariant:
     line: str
     loses: str
     in_fallback: bool = False
+    leaving: Leaving | None = None

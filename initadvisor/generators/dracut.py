@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.generators import InstalledImage, VariantName, threecpio
+from initadvisor.generators import (
+    InstalledImage,
+    KeptModules,
+    Leaving,
+    VariantName,
+    threecpio,
+)
 from initadvisor.generators.dracut_config import (
     command_line,
     completed,
@@ -51,6 +57,7 @@ from initadvisor.generators.running import (
 )
 from initadvisor.host.files import listing, open_regular
 from initadvisor.host.process import SYSTEM_DIRECTORIES
+from initadvisor.image.contents import FileKind
 from initadvisor.image.findings import printable
 from initadvisor.image.inventory import normalised
 from initadvisor.image.modules import module_name
@@ -191,6 +198,7 @@ def content_variants(
                 name=VariantName.THIS_MACHINE,
                 line='hostonly="yes"',
                 loses=ONLY_THIS_MACHINE,
+                leaving=Leaving(kept=KeptModules.IN_USE, besides=_KEPT | _KEPT_IF_SLOPPY),
             )
         )
     elif config.value("hostonly_mode") != "strict":
@@ -199,6 +207,7 @@ def content_variants(
                 name=VariantName.IN_USE,
                 line='hostonly_mode="strict"',
                 loses=f"what is plugged in later is not known; {ONLY_THIS_MACHINE}",
+                leaving=Leaving(kept=KeptModules.IN_USE, besides=_KEPT),
             )
         )
     omitted = {module_name(word) for word in config.value("omit_drivers").split()}
@@ -209,23 +218,37 @@ def content_variants(
                 name=VariantName.NO_UNUSED,
                 line=f'omit_drivers+=" {" ".join(names)} "',
                 loses="what these modules drive does not work before the root file system is there",
+                leaving=Leaving(gone=frozenset(names)),
             )
         )
     chosen = config.value("dracutmodules").split()
     omitted = {*config.value("omit_dracutmodules").split()}
-    for module, name, loses in _OMITTED:
+    for module, name, kind, loses in _OMITTED:
         asked = not chosen or "auto" in chosen or module in chosen
         if asked and module not in omitted and _has_module(host, module):
             line = f'omit_dracutmodules+=" {module} "'
-            found.append(variant(name=name, line=line, loses=loses))
+            leaving = Leaving(kinds=frozenset({kind}))
+            found.append(variant(name=name, line=line, loses=loses, leaving=leaving))
     return tuple(found)
 
 
+_KEPT = frozenset(
+    {"crypto", "hid_generic", "unix", "sg", "sr_mod", "sd_mod", "scsi_dh", "ata_piix"}
+)
+"""What its module kernel-modules takes with ``hostonly``, used or not."""
+_KEPT_IF_SLOPPY = frozenset(
+    {"ehci_hcd", "ehci_pci", "ehci_platform", "ohci_hcd", "ohci_pci", "uhci_hcd", "usbhid"}
+    | {"xhci_hcd", "xhci_pci", "xhci_plat_hcd", "drivers/hid", "drivers/tty/serial"}
+    | {"drivers/input/serio", "drivers/input/keyboard", "drivers/pci/host", "drivers/pinctrl"}
+    | {"drivers/pci/controller", "drivers/usb/typec", "drivers/watchdog"}
+)
+
 _OMITTED = (
-    ("plymouth", VariantName.NO_SPLASH, NO_SPLASH_LOSES),
+    ("plymouth", VariantName.NO_SPLASH, FileKind.SPLASH, NO_SPLASH_LOSES),
     (
         "hwdb",
         VariantName.NO_HWDB,
+        FileKind.HWDB,
         "until the root file system is there, keys and devices that udev has data of their own for "
         "are like any other",
     ),

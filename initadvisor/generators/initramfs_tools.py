@@ -18,6 +18,8 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import (
     ConfiguredSetting,
     InstalledImage,
+    KeptModules,
+    Leaving,
     VariantName,
     threecpio,
 )
@@ -207,6 +209,7 @@ def content_variants(
         name=VariantName.THIS_MACHINE,
         line="MODULES=dep",
         loses=ONLY_THIS_MACHINE,
+        leaving=Leaving(kept=KeptModules.ROOT),
     )
     return (variant,)
 

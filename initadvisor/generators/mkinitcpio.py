@@ -18,7 +18,13 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
-from initadvisor.generators import ConfiguredSetting, InstalledImage, VariantName
+from initadvisor.generators import (
+    ConfiguredSetting,
+    InstalledImage,
+    KeptModules,
+    Leaving,
+    VariantName,
+)
 from initadvisor.generators.files import (
     entry_images,
     has_program,
@@ -55,6 +61,7 @@ from initadvisor.generators.running import (
     write_text,
 )
 from initadvisor.host.files import open_regular
+from initadvisor.image.contents import FileKind
 from initadvisor.image.kernel import kernel_version
 from initadvisor.image.pe import read_uki
 from initadvisor.rewrite.variables import mkinitcpio_edits
@@ -222,11 +229,13 @@ def _of_hooks(
     in_fallback = _fallbacks_skip_autodetect(host)
     if "autodetect" not in words:
         at = max((i + 1 for i, word in enumerate(words) if word in _BEFORE_AUTODETECT), default=0)
+        after = "microcode" in words[at:]
         yield variant(
             name=VariantName.THIS_MACHINE,
             line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
             loses=ONLY_THIS_MACHINE,
             in_fallback=in_fallback,
+            leaving=Leaving(kept=KeptModules.IN_USE, kinds=_MICROCODE if after else frozenset()),
         )
     elif "microcode" in words[: words.index("autodetect")]:
         others = [word for word in words if word != "microcode"]
@@ -236,22 +245,30 @@ def _of_hooks(
             line=_hooks_line([*others[:at], "microcode", *others[at:]]),
             loses="with another processor its microcode is as the firmware has it",
             in_fallback=in_fallback,
+            leaving=Leaving(kinds=_MICROCODE),
         )
-    for hook, name, loses in _LEFT_OUT:
+    for hook, name, leaving, loses in _LEFT_OUT:
         if hook in words:
             line = _hooks_line([word for word in words if word != hook])
-            yield variant(name=name, line=line, loses=loses)
+            yield variant(name=name, line=line, loses=loses, leaving=leaving)
 
 
 _HOOK = re.compile(r"[\w.-]+", re.ASCII)
 _BEFORE_AUTODETECT = ("base", "systemd", "udev")
+_MICROCODE = frozenset({FileKind.MICROCODE})
 _LEFT_OUT = (
     (
         "kms",
         VariantName.NO_GRAPHICS,
+        Leaving(gone=frozenset({"drivers/gpu"})),
         "until the root file system is there, the screen stays as the firmware set it",
     ),
-    ("plymouth", VariantName.NO_SPLASH, NO_SPLASH_LOSES),
+    (
+        "plymouth",
+        VariantName.NO_SPLASH,
+        Leaving(kinds=frozenset({FileKind.SPLASH})),
+        NO_SPLASH_LOSES,
+    ),
 )
 
 

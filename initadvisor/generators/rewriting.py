@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting, VariantName
+    from initadvisor.generators import ConfiguredSetting, Leaving, VariantName
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
 
@@ -133,6 +133,7 @@ def content_variant(
     line: str,
     loses: str,
     in_fallback: bool = False,
+    leaving: Leaving | None = None,
 ) -> ContentVariant:
     """Return a variant by a line in ``drop_in``, or at the end of the last of ``files``.
 
@@ -153,6 +154,7 @@ def content_variant(
         line=line,
         loses=loses,
         in_fallback=in_fallback,
+        leaving=leaving,
     )
 
 

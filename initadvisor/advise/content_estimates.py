@@ -1,0 +1,101 @@
+"""About what an image would be with less in it: nothing is built for that.
+
+Modules go that the generator would not take, and firmware for which only they ask. What else it
+takes by which modules there are (programs, indices) is left out of account.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.advise.contents import EstimatedVariant, FilesPricing
+from initadvisor.advise.unused import firmware_of
+from initadvisor.boots.module_use import module_use
+from initadvisor.generators import KeptModules
+from initadvisor.host.storage.root_devices import names_for_root
+from initadvisor.target.module_index import read_module_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from initadvisor.advise.contents import ContentsPricing
+    from initadvisor.generators import Generator, Leaving
+    from initadvisor.host import Host
+    from initadvisor.target.module_index import ModuleIndex
+    from initadvisor.target.source import Source
+
+
+def estimated_variants(
+    host: Host,
+    generator: Generator,
+    source: Source,
+    release: str | None,
+    pricing: ContentsPricing,
+    *,
+    unused: Sequence[str],
+) -> tuple[EstimatedVariant, ...]:
+    """Estimate the variants of an image that this machine makes, what saves most first.
+
+    ``source`` has been read with its modules. Raises ``InitadvisorError`` where it is not known
+    what this kernel's modules are, or what the generator is told.
+    """
+    if source.installed is None or not release:
+        return ()
+    index = read_module_index(host, release)
+    prices = FilesPricing(source.contents, pricing)
+    modules = {one.names[0]: one for one in source.modules if one.release == release}
+    image_bytes = sum(use.stored_bytes for use in source.contents.kinds)
+    found: list[EstimatedVariant] = []
+    for variant in generator.content_variants(host, source.installed, unused):
+        if variant.leaving is None:
+            continue
+        names = _going(host, index, modules.keys(), variant.leaving)
+        firmware = firmware_of(host, release, source.modules, frozenset(names), index)
+        files = [*(modules[name] for name in sorted(names)), *firmware]
+        kinds = [use for use in source.contents.kinds if use.kind in variant.leaving.kinds]
+        stored = sum(use.stored_bytes for use in kinds) + prices.stored_bytes(files)
+        saving_ms = pricing.cost(
+            stored,
+            sum(use.unpacked_bytes for use in kinds) + sum(one.size_bytes for one in files),
+            sum(use.decompressed_bytes for use in kinds)
+            + sum(one.size_bytes for one in files if one.compressed),
+        )
+        if stored > 0:
+            size_bytes = image_bytes - stored
+            found.append(
+                EstimatedVariant(variant=variant, size_bytes=size_bytes, saving_ms=saving_ms)
+            )
+    return tuple(sorted(found, key=lambda one: -one.saving_ms.middle))
+
+
+def _going(
+    host: Host, index: ModuleIndex, names: AbstractSet[str], leaving: Leaving
+) -> AbstractSet[str]:
+    """Return which of the modules in an image go."""
+    stay = set(names)
+    if leaving.kept:
+        wanted = index.with_needed(_wanted(host, leaving.kept))
+        besides = _among(index, names, leaving.besides)
+        stay &= wanted | index.with_needed(besides)
+    named = _among(index, stay, leaving.gone)
+    with_them = index.with_needed(named) & stay
+    others = index.with_needed(stay - with_them)
+    return names - stay | named | with_them - others
+
+
+def _wanted(host: Host, kept: KeptModules) -> Iterable[str]:
+    if kept is KeptModules.ROOT:
+        return names_for_root(host)
+    use = module_use(host)
+    return (*use.loaded.split(), *use.devices) if use else ()
+
+
+def _among(index: ModuleIndex, names: AbstractSet[str], places: AbstractSet[str]) -> set[str]:
+    """Return which modules have one of these names, or are below one of these directories."""
+    return {
+        name
+        for name in names
+        if name in places
+        or any(f"{index.directories.get(name, '')}/".startswith(f"{place}/") for place in places)
+    }
