@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from initadvisor.cli import root
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators.detect import generator_of_image
@@ -16,6 +19,7 @@ from tests.fixtures.debian import RELEASED, Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image, large_image
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from initadvisor.image.contents import ImageContents
@@ -82,3 +86,26 @@ def test_the_large_image_is_large_enough_for_benchmarks() -> None:
     contents = _contents(large_image())
     assert 100e6 < contents.unpacked_bytes < 150e6
     assert _modules(contents) > 500
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: initramfs_tools_image(debian(Suite.TRIXIE), Codec.ZSTD, small=False),
+        lambda: dracut_image(debian(Suite.TRIXIE), "zstd", small=False),
+        lambda: arch_image(Setting(Codec.ZSTD)),
+    ],
+    ids=["initramfs-tools", "dracut", "arch"],
+)
+def test_what_contents_lists_adds_up_to_the_image(
+    made: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CACHE_DIRECTORY", "STATE_DIRECTORY"):
+        monkeypatch.setenv(name, str(tmp_path))
+    done = CliRunner().invoke(root, ["contents", str(made()), "--json"], catch_exceptions=False)
+    found = json.loads(done.stdout)
+    total_ms = found["boot_ms"]["median"]
+    assert sum(kind["boot_ms"]["median"] for kind in found["kinds"]) == pytest.approx(
+        total_ms, rel=0.03
+    )
+    assert sum(kind["stored_bytes"] for kind in found["kinds"]) == found["image_bytes"]
