@@ -1,7 +1,7 @@
 """About what an image would be with less in it: nothing is built for that.
 
-Modules go that the generator would not take, and firmware for which only they ask. What else it
-takes by which modules there are (programs, indices) is left out of account.
+Modules go that the generator would not take, firmware for which only they ask, and their part of
+depmod's indices. What else it takes by which modules there are (programs) is left out of account.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from initadvisor.advise.unused import firmware_of
 from initadvisor.boots.module_use import module_use
 from initadvisor.generators import KeptModules
 from initadvisor.host.storage.root_devices import names_for_root
+from initadvisor.image.contents import FileKind
 from initadvisor.target.module_index import read_module_index
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from initadvisor.advise.contents import ContentsPricing
     from initadvisor.generators import Generator, Leaving
     from initadvisor.host import Host
+    from initadvisor.image.contents import ImageContents
+    from initadvisor.image.modules import ImageModule
     from initadvisor.target.module_index import ModuleIndex
     from initadvisor.target.source import Source
 
@@ -45,28 +48,49 @@ def estimated_variants(
     index = read_module_index(host, release)
     prices = FilesPricing(source.contents, pricing)
     modules = {one.names[0]: one for one in source.modules if one.release == release}
-    image_bytes = sum(use.stored_bytes for use in source.contents.kinds)
+    image_bytes, _, _ = pricing.wholes
     found: list[EstimatedVariant] = []
     for variant in generator.content_variants(host, source.installed, unused):
         if variant.leaving is None:
             continue
-        names = _going(host, index, modules.keys(), variant.leaving)
-        firmware = firmware_of(host, release, source.modules, frozenset(names), index)
-        files = [*(modules[name] for name in sorted(names)), *firmware]
-        kinds = [use for use in source.contents.kinds if use.kind in variant.leaving.kinds]
-        stored = sum(use.stored_bytes for use in kinds) + prices.stored_bytes(files)
-        saving_ms = pricing.cost(
-            stored,
-            sum(use.unpacked_bytes for use in kinds) + sum(one.size_bytes for one in files),
-            sum(use.decompressed_bytes for use in kinds)
-            + sum(one.size_bytes for one in files if one.compressed),
+        going = _going(host, index, modules.keys(), variant.leaving)
+        firmware = firmware_of(host, release, source.modules, frozenset(going), index)
+        files = prices.sizes([*(modules[name] for name in sorted(going)), *firmware])
+        kinds = _sizes(source.contents, variant.leaving.kinds)
+        part = len(going) / len(modules) if modules else 0.0
+        indices = _indices(source.contents, prices, modules.values())
+        stored, unpacked, decompressed = (
+            one + other + part * index_bytes
+            for one, other, index_bytes in zip(files, kinds, indices, strict=True)
         )
         if stored > 0:
-            size_bytes = image_bytes - stored
             found.append(
-                EstimatedVariant(variant=variant, size_bytes=size_bytes, saving_ms=saving_ms)
+                EstimatedVariant(
+                    variant=variant,
+                    size_bytes=round(image_bytes - stored),
+                    saving_ms=pricing.cost(stored, unpacked, decompressed),
+                )
             )
     return tuple(sorted(found, key=lambda one: -one.saving_ms.middle))
+
+
+def _sizes(contents: ImageContents, kinds: AbstractSet[FileKind]) -> tuple[int, int, int]:
+    """Return what files of these kinds take stored, unpacked, and of that out of compression."""
+    uses = [use for use in contents.kinds if use.kind in kinds]
+    return (
+        sum(use.stored_bytes for use in uses),
+        sum(use.unpacked_bytes for use in uses),
+        sum(use.decompressed_bytes for use in uses),
+    )
+
+
+def _indices(
+    contents: ImageContents, prices: FilesPricing, modules: Iterable[ImageModule]
+) -> tuple[float, ...]:
+    """Return the same of what is with the modules and is none: what depmod writes."""
+    others = prices.sizes([one for one in modules if one.kind is FileKind.MODULES])
+    all_of_it = _sizes(contents, {FileKind.MODULES})
+    return tuple(max(0.0, whole - one) for whole, one in zip(all_of_it, others, strict=True))
 
 
 def _going(

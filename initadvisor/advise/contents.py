@@ -12,7 +12,7 @@ from initadvisor.decide.costs import populate_times, summary
 from initadvisor.image.contents import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -196,24 +196,21 @@ class FilesPricing:
             for use in contents.kinds
         }
 
-    def stored_bytes(self, files: Iterable[ImageModule]) -> int:
-        """Return what files take in the image."""
-        return round(
-            sum(
-                one.size_bytes * self._parts[one.kind]
-                if one.stored_bytes is None
-                else one.stored_bytes
-                for one in files
-            )
+    def sizes(self, files: Sequence[ImageModule]) -> tuple[float, int, int]:
+        """Return what files take stored, unpacked, and of that out of compression."""
+        stored = (
+            one.size_bytes * self._parts[one.kind] if one.stored_bytes is None else one.stored_bytes
+            for one in files
+        )
+        return (
+            sum(stored),
+            sum(one.size_bytes for one in files),
+            sum(one.size_bytes for one in files if one.compressed),
         )
 
     def cost(self, files: Sequence[ImageModule]) -> Estimate:
         """Return what they cost a boot."""
-        return self._pricing.cost(
-            self.stored_bytes(files),
-            sum(one.size_bytes for one in files),
-            sum(one.size_bytes for one in files if one.compressed),
-        )
+        return self._pricing.cost(*self.sizes(files))
 
 
 def _part(size_bytes: int, stored_bytes: int) -> float:

@@ -191,7 +191,7 @@ def _priced(
             kind=kind,
             files=len(files),
             size_bytes=sum(one.size_bytes for one in files),
-            stored_bytes=prices.stored_bytes(files),
+            stored_bytes=round(prices.sizes(files)[0]),
             boot_ms=prices.cost(files),
         )
         for kind, files in of_kind.items()

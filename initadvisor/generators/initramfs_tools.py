@@ -209,9 +209,13 @@ def content_variants(
         name=VariantName.THIS_MACHINE,
         line="MODULES=dep",
         loses=ONLY_THIS_MACHINE,
-        leaving=Leaving(kept=KeptModules.ROOT),
+        leaving=Leaving(kept=KeptModules.ROOT, besides=_BESIDE_ROOT),
     )
     return (variant,)
+
+
+_BESIDE_ROOT: Final = frozenset({"fan", "thermal", "psmouse", "vmd"})
+"""By hooks/thermal, and by ``hidden_dep_add_modules`` beside keyboards and NVMe."""
 
 
 def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:

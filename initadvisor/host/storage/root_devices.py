@@ -25,7 +25,6 @@ _BUSES = {
     "mmc": ("mmc_block",),
     "virtio": ("virtio_pci", "virtio_mmio"),
 }
-_BESIDE = {"nvme": "vmd", "i8042": "psmouse"}
 _KEYBOARD = re.compile(r"^KEY=.*fffffff[ef]$", re.MULTILINE)
 _MOST_DEVICES = 1000
 
@@ -48,8 +47,7 @@ def names_for_root(host: Host) -> set[str]:
     for bus, modules in _BUSES.items():
         if (sys / "bus" / bus).is_dir():
             names.update(modules)
-    names |= walk.names
-    return names | {other for name, other in _BESIDE.items() if name in names}
+    return names | walk.names
 
 
 class _Walk:

@@ -141,10 +141,13 @@ def test_less_in_the_image_boots_applied_or_by_hand(generator: Generator, tmp_pa
     assert "all content" not in back.look["menu"]
     assert _freed(by_hand) == _freed(rehearsal)
 
+    about = {one["name"]: one["size_bytes"] for one in document["estimates"]}
+    print({name: (about.get(name), size) for name, size in sizes.items()})
     loaded = {*after.look["modules"]}
     assert loaded
     assert not {module_of_path(one["path"]) for one in unused["files"]} & loaded
     assert after.look["image_bytes"] <= min(sizes.values()) * 1.05
+    assert about[_NAME] == pytest.approx(sizes[_NAME], rel=0.05)
 
 
 def _freed(found: Told) -> int:
