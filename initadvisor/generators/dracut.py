@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     from initadvisor.core.settings import Setting
     from initadvisor.generators import ConfiguredSetting, ContentVariant
+    from initadvisor.generators.shell import Evaluation
     from initadvisor.host import Host
     from initadvisor.image.cpio_reader import Entry
     from initadvisor.rewrite.files import FileEdit
@@ -198,7 +199,11 @@ def content_variants(
                 name=VariantName.THIS_MACHINE,
                 line='hostonly="yes"',
                 loses=ONLY_THIS_MACHINE,
-                leaving=Leaving(kept=KeptModules.IN_USE, besides=_KEPT | _KEPT_IF_SLOPPY),
+                leaving=Leaving(
+                    kept=KeptModules.IN_USE,
+                    besides=_KEPT | _KEPT_IF_SLOPPY,
+                    kinds=frozenset({FileKind.HWDB}),
+                ),
             )
         )
     elif config.value("hostonly_mode") != "strict":
@@ -221,11 +226,8 @@ def content_variants(
                 leaving=Leaving(gone=frozenset(names)),
             )
         )
-    chosen = config.value("dracutmodules").split()
-    omitted = {*config.value("omit_dracutmodules").split()}
     for module, name, kind, loses in _OMITTED:
-        asked = not chosen or "auto" in chosen or module in chosen
-        if asked and module not in omitted and _has_module(host, module):
+        if _takes(host, config, module):
             line = f'omit_dracutmodules+=" {module} "'
             leaving = Leaving(kinds=frozenset({kind}))
             found.append(variant(name=name, line=line, loses=loses, leaving=leaving))
@@ -255,12 +257,22 @@ _OMITTED = (
 )
 
 
-def _has_module(host: Host, name: str) -> bool:
-    """Tell whether dracut has a module of that name, and what is in it is installed."""
-    modules = listing(host, "/usr/lib/dracut/modules.d")
-    if not any(re.fullmatch(rf"\d\d{name}", path.name) for path in modules):
+def _takes(host: Host, config: Evaluation, module: str) -> bool:
+    """Tell whether a module of dracut's, one of ``_OMITTED``, would be in an image."""
+    chosen, added, forced, omitted = (
+        {*config.value(f"{what}dracutmodules").split()}
+        for what in ("", "add_", "force_add_", "omit_")
+    )
+    files = listing(host, "/usr/lib/dracut/modules.d")
+    if module in omitted or not any(re.fullmatch(rf"\d\d{module}", one.name) for one in files):
         return False
-    return name != "plymouth" or has_program(host, "plymouthd")
+    if module in chosen | added | forced:
+        return True
+    if chosen - {"auto"}:
+        return False
+    if module == "hwdb":  # its check() leaves it out with hostonly
+        return config.value("hostonly") != "yes"
+    return has_program(host, "plymouthd")
 
 
 _MODULE = re.compile(r"[\w-]+", re.ASCII)

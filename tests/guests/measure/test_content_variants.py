@@ -118,7 +118,7 @@ def test_less_in_the_image_boots_applied_or_by_hand(generator: Generator, tmp_pa
 
     document = json.loads(read(copy.disk.root, "/root/contents"))
     found, unused = document["variants"], document["unused"]
-    assert found["skipped"] == []
+    assert all("saves nothing" in one["reason"] for one in found["skipped"])
     assert found["today_bytes"] > before_bytes
     for one in found["variants"]:
         assert one["removed"], one["name"]
@@ -142,7 +142,6 @@ def test_less_in_the_image_boots_applied_or_by_hand(generator: Generator, tmp_pa
     assert _freed(by_hand) == _freed(rehearsal)
 
     about = {one["name"]: one["size_bytes"] for one in document["estimates"]}
-    print({name: (about.get(name), size) for name, size in sizes.items()})
     loaded = {*after.look["modules"]}
     assert loaded
     assert not {module_of_path(one["path"]) for one in unused["files"]} & loaded
