@@ -204,7 +204,7 @@ def _require_expected(path: Path, variant: PlannedVariant, found: ImageDifferenc
         ("it has not", {*expected.added} - {*found.added}),
         ("another is", {one.path for one in {*found.changed} ^ {*expected.changed}}),
     )
-    what = next(f"{verb} {_some(sorted(paths))}" for verb, paths in told if paths)
+    what = next((f"{verb} {_some(sorted(paths))}" for verb, paths in told if paths), "its order")
     msg = f"{path} built with {variant.name} is not what was built of it before: {what}"
     hint = "sudo initadvisor contents --variants builds it anew; nothing was changed"
     raise UnfitImageError(msg, hint=hint)

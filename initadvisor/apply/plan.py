@@ -214,8 +214,8 @@ def _variant_plan(
             *lacking(host, room),
         ),
         warnings=(
-            f"{variant.loses}: the previous image keeps that, from its own entry in the boot menu, "
-            "until the image is built anew",
+            f"{variant.loses}: for that the previous image has an entry in the boot menu, until "
+            "this one is built anew",
             *(
                 f"{one.image.path} stays as it is until it is built anew: then {variant.line} is "
                 "for it, too"

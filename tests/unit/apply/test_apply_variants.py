@@ -124,7 +124,7 @@ def test_the_plan_is_for_the_default_image_alone_and_says_what_goes(known: Known
     assert header.startswith("# Written by")
     assert (edit.path, edit.before, line) == (str(known.machine.path(DROP_IN)), None, LINE)
     told = "\n".join(plan.warnings)
-    assert "it may not find its root file system: the previous image keeps that" in told
+    assert "it may not find its root file system: for that the previous image has an entry" in told
     assert "stays as it is until it is built anew" in told
 
 
