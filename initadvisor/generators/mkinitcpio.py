@@ -235,7 +235,11 @@ def _of_hooks(
             line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
             loses=ONLY_THIS_MACHINE,
             in_fallback=in_fallback,
-            leaving=Leaving(kept=KeptModules.IN_USE, kinds=_MICROCODE if after else frozenset()),
+            leaving=Leaving(
+                kept=KeptModules.IN_USE,
+                besides=frozenset().union(*(_TAKEN.get(word, ()) for word in words)),
+                kinds=_MICROCODE if after else frozenset(),
+            ),
         )
     elif "microcode" in words[: words.index("autodetect")]:
         others = [word for word in words if word != "microcode"]
@@ -255,6 +259,13 @@ def _of_hooks(
 
 _HOOK = re.compile(r"[\w.-]+", re.ASCII)
 _BEFORE_AUTODETECT = ("base", "systemd", "udev")
+_TAKEN = {
+    "block": frozenset(
+        {"ahci", "sd_mod", "usb_storage", "uas", "mmc_block", "nvme", "virtio_scsi", "virtio_blk"}
+    ),
+    "keyboard": frozenset({"usbhid"}),
+}
+"""What hooks take (``add_module``) whatever autodetect has found."""
 _MICROCODE = frozenset({FileKind.MICROCODE})
 _LEFT_OUT = (
     (
