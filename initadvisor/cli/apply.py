@@ -279,7 +279,7 @@ def print_staged(staged: Sequence[StagedImage], variant: PlannedVariant | None =
     """Print what was built and what the installed images lack."""
     content = "same content as with today's setting"
     if variant:
-        content = f"without the {len(variant.expected.removed)} files above, as expected"
+        content = f"files missing: {len(variant.expected.removed_files)}, exactly those expected"
     for image in staged:
         click.echo()
         print_paragraph(
@@ -326,7 +326,7 @@ def print_applied(applied: Applied) -> None:
 
 def _print_difference(found: ImageDifference) -> None:
     lines = [f"new: {path}" for path in found.added]
-    lines += [f"gone: {path}" for path in found.removed]
+    lines += [f"gone: {path}" for path in found.removed_files]
     lines += [f"changed: {entry.path} ({', '.join(entry.aspects)})" for entry in found.changed]
     for line in lines[:_MOST_LINES]:
         print_item(line)

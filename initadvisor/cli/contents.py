@@ -230,7 +230,7 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
         (
             one.variant.name.description,
             _mb(one.size_bytes),
-            str(len(one.differs.removed)),
+            str(len(one.differs.removed_files)),
             figure(one.saving_ms),
         )
         for one in found.variants
@@ -248,7 +248,7 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
             f"hand write {shown(line)} {where}{shown(str(variant.path))}, then {found.rebuild}. "
             f"But {variant.loses}. {_net(found, one)}"
         )
-        for path in one.differs.removed if files else ():
+        for path in one.differs.removed_files if files else ():
             click.echo(f"  {path}")
 
 

@@ -54,6 +54,12 @@ class ImageDifference:
     changed: tuple[ChangedEntry, ...] = ()
 
     @property
+    def removed_files(self) -> tuple[str, ...]:
+        """What was removed, without the directories that went with it."""
+        parents = {path.rpartition("/")[0] for path in self.removed}
+        return tuple(path for path in self.removed if path not in parents)
+
+    @property
     def count(self) -> int:
         """How many paths differ."""
         return len(self.added) + len(self.removed) + len(self.changed)
