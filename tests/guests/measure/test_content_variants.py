@@ -97,10 +97,7 @@ def told(copy: Guest, script: str) -> Told:
         pytest.param(
             Generator.INITRAMFS_TOOLS, marks=pytest.mark.shows("less content", "GRUB on UEFI")
         ),
-        pytest.param(
-            Generator.DRACUT,
-            marks=pytest.mark.shows("less content", "GRUB on UEFI", generator="dracut"),
-        ),
+        Generator.DRACUT,
     ],
 )
 def test_less_in_the_image_boots_applied_or_by_hand(generator: Generator, tmp_path: Path) -> None:
