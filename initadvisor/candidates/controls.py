@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 4 << 20
 
 _LZ4_LOG, _NEAR_LOG, _WIDE_LOG, _WIDEST_LOG = 16, 19, 23, 27
-_WIDE_HASH_LOG = 20
-_WIDE_COST = 3.0
-"""How much longer a wide control takes than another of its level: caches hold none of its table."""
+_WIDE_HASH_LOG, _WIDEST_HASH_LOG = 18, 20
+_WIDE_COST = 2.0
+"""How much longer a wide control takes than another of its level, as its table is larger."""
 
 _FAR_WINDOW_LOG = 22
 
@@ -37,7 +37,7 @@ class Control:
     """A fast compressor: lz4, or zstd at a level with a window.
 
     ``wide`` ones find repetitions that are megabytes apart, as compressors that search well do:
-    with a large table, and in a window that outlasts its entries with zstd's ``--long`` as well.
+    with a large table, and in a window of more than 8 MB with zstd's ``--long`` as well.
     """
 
     codec: Codec
@@ -68,7 +68,9 @@ class Control:
 
         far: dict[str, int | bool] = {}
         if self.wide:
-            far = {"hash_log": _WIDE_HASH_LOG, "enable_ldm": self.window_log > _WIDE_LOG}
+            wider = self.window_log > _WIDE_LOG
+            hash_log = _WIDEST_HASH_LOG if wider else _WIDE_HASH_LOG
+            far = {"hash_log": hash_log, "enable_ldm": wider}
         parameters = zstandard.ZstdCompressionParameters.from_level(
             self.level, window_log=self.window_log, write_content_size=False, **far
         )

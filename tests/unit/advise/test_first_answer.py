@@ -74,6 +74,7 @@ def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     monkeypatch.setattr(estimates, "_LARGE_BYTES", 3 * BLOCK_BYTES)
     monkeypatch.setattr(estimates, "_SMALL_BYTES", 2 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_SHORT_BYTES", 0)
     return Host(root=tmp_path, runner=runner)
 
 

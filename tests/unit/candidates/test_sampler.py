@@ -72,6 +72,7 @@ def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(estimates, "_LARGE_BYTES", LARGE)
     monkeypatch.setattr(estimates, "_SMALL_BYTES", SMALL)
     monkeypatch.setattr(estimates, "_SMALLEST_BYTES", SMALLEST)
+    monkeypatch.setattr(estimates, "_SHORT_BYTES", 0)
     return Host(root=tmp_path, runner=runner)
 
 

@@ -114,6 +114,7 @@ def _same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "time_ns", lambda: 1)
     monkeypatch.setattr(estimates, "_LARGE_BYTES", 3 * BLOCK_BYTES)
     monkeypatch.setattr(estimates, "_SMALL_BYTES", 2 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_SHORT_BYTES", 0)
     monkeypatch.setattr(disk, "cold_read", read_at_once)
     monkeypatch.setattr(os, "statvfs", lambda _path: ROOM)
     monkeypatch.setitem(COMPRESSORS, Codec.GZIP, stored)
