@@ -15,8 +15,7 @@ from initadvisor.core import estimates
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.image import difference as image_difference
-from initadvisor.image.difference import difference
-from initadvisor.lab.verify import ReadImage, building_place, read_built
+from initadvisor.lab.verify import ReadImage, building_place, differs, read_built
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +102,6 @@ def _cost(
 ) -> VariantCost:
     before, after = today.contents.kinds, built.contents.kinds
     noted = generator.noted_inside(host, {variant.path: variant.text})
-    differs = difference(today.listing, built.listing, ignored=noted)
     return VariantCost(
         variant=variant,
         size_bytes=built.size_bytes,
@@ -112,7 +110,7 @@ def _cost(
             sum(u.unpacked_bytes for u in before) - sum(u.unpacked_bytes for u in after),
             sum(u.decompressed_bytes for u in before) - sum(u.decompressed_bytes for u in after),
         ),
-        differs=differs,
+        differs=differs(today, built, noted),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from initadvisor.candidates.payload import unpacked
 from initadvisor.candidates.run_times import keep_run
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
-from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.files import with_stream_size
 from initadvisor.generators.rewriting import config_files, texts_of
@@ -23,10 +21,10 @@ from initadvisor.host.files import failing_as, make_directory, open_regular, sha
 from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
-from initadvisor.image.difference import Aspect, ChangedEntry, difference
 from initadvisor.lab.verify import (
     ask_kernels,
     building_place,
+    differs,
     linted,
     read_built,
     read_image,
@@ -105,9 +103,9 @@ def _stage(
     new = read_built(generator, directory / "new")
     require_codec(generator, image, new, plan.setting)
     if plan.variant is None:
-        _require_same(image.path, _difference(control, new, noted))
+        _require_same(image.path, differs(control, new, noted))
     else:
-        _require_expected(image.path, plan.variant, _difference(control, new, noted))
+        _require_expected(image.path, plan.variant, differs(control, new, noted))
     _require_signed(host, generator, image, new, directory / "new")
     judged = linted(host, image, new)
     observer.doing(f"comparing {image.path} with what {plan.setting} gives")
@@ -218,21 +216,9 @@ def _updates(
     installed: Path, control: ReadImage, noted: tuple[str, ...]
 ) -> tuple[ImageDifference | None, str]:
     try:
-        return _difference(read_image(installed), control, noted), ""
+        return differs(read_image(installed), control, noted), ""
     except InitadvisorError as err:
         return None, err.message
-
-
-def _difference(before: ReadImage, after: ReadImage, noted: tuple[str, ...]) -> ImageDifference:
-    """Return in what two images differ, in their initramfs and beside it."""
-    names = before.sections.keys() | after.sections.keys()
-    sections = tuple(
-        ChangedEntry(path=f"section {shown(name)}", aspects=(Aspect.CONTENT,))
-        for name in sorted(names)
-        if before.sections.get(name) != after.sections.get(name)
-    )
-    found = difference(before.listing, after.listing, ignored=noted)
-    return replace(found, changed=(*sections, *found.changed))
 
 
 def _require_unchanged(host: Host, plan: ApplyPlan) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
@@ -21,12 +21,13 @@ from initadvisor.core.errors import (
     UnfitImageError,
     UnsafeError,
 )
+from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.storage.cold_read import drop_from_memory
 from initadvisor.image.contents import LARGEST_BYTES, Verdict, too_large
 from initadvisor.image.decompressors.decompress import decompress
-from initadvisor.image.difference import ImageListing
+from initadvisor.image.difference import Aspect, ChangedEntry, ImageListing, difference
 from initadvisor.image.lint import lint
 from initadvisor.image.pe import read_uki, sections_of_uki
 from initadvisor.image.scan import scan
@@ -44,12 +45,13 @@ from initadvisor.vm.engines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.contents import ImageContents, Lint
+    from initadvisor.image.difference import ImageDifference
     from initadvisor.store.store import Store
     from initadvisor.vm.boot import Boot
     from initadvisor.vm.machine import VirtualMachine
@@ -350,6 +352,21 @@ def read_built(generator: Generator, path: Path) -> ReadImage:
     except BadImageError as err:
         msg = f"{generator.NAME} ended without an error but wrote no whole image: {err.message}"
         raise UnfitImageError(msg, hint="nothing was changed") from err
+
+
+def differs(before: ReadImage, after: ReadImage, noted: Collection[str]) -> ImageDifference:
+    """Return in what two images differ, in their initramfs and beside it.
+
+    ``noted``: paths inside that say how an image was made.
+    """
+    names = before.sections.keys() | after.sections.keys()
+    sections = tuple(
+        ChangedEntry(path=f"section {shown(name)}", aspects=(Aspect.CONTENT,))
+        for name in sorted(names)
+        if before.sections.get(name) != after.sections.get(name)
+    )
+    found = difference(before.listing, after.listing, ignored=noted)
+    return replace(found, changed=(*sections, *found.changed))
 
 
 def require_codec(
