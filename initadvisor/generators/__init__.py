@@ -188,13 +188,20 @@ class InstalledImage:
     """An image that the generator makes for one kernel of this machine.
 
     ``path`` is below the host's root. ``uki`` tells that the image is a section of a unified kernel
-    image; ``fallback`` that it is not the one booted by default.
+    image; ``fallback`` that it is not the one booted by default. ``copies``: what is named as a
+    copy of it that kernel-install(8) made; whether it holds the same, only reading it tells.
     """
 
     path: Path
     kernel_release: str
     uki: bool = False
     fallback: bool = False
+    copies: tuple[Path, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The image, and its copies."""
+        return (self.path, *self.copies)
 
 
 class VariantName(StrEnum):

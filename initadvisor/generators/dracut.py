@@ -30,13 +30,13 @@ from initadvisor.generators.dracut_config import (
 )
 from initadvisor.generators.files import (
     CommandLine,
-    entry_images,
     exists,
     has_program,
     in_order,
     level_of,
     modules_suffix,
 )
+from initadvisor.generators.kernel_install import entry_images, with_placed
 from initadvisor.generators.rewriting import (
     ABOUT_CONTENT,
     NO_SPLASH_LOSES,
@@ -166,7 +166,7 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
         for directory in listing(host, "/lib/modules")
         if exists(host, f"/lib/modules/{directory.name}/initrd")
     ]
-    return in_order(host, (*found, *beside_modules, *entry_images(host)))
+    return in_order(host, with_placed((*found, *beside_modules), entry_images(host)))
 
 
 def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:

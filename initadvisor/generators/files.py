@@ -1,10 +1,4 @@
-"""What generators ask of the machine: programs, package versions, default levels, and images.
-
-Images are those that kernel-install places on the boot partition: Type #1 directories and UKIs.
-Layout and names are those of the Boot Loader Specification and kernel-install(8):
-``$BOOT/<entry token>/<release>/initrd`` and ``$BOOT/EFI/Linux/<entry token>-<release>.efi``;
-dracut itself writes ``linux-<release>-<machine id>.efi``.
-"""
+"""What generators ask of the machine: programs, package versions, default levels, and images."""
 
 from __future__ import annotations
 
@@ -16,15 +10,15 @@ from typing import TYPE_CHECKING
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import InstalledImage
-from initadvisor.host.files import listing, os_failure
+from initadvisor.host.files import os_failure
 from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.kernel import KernelConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
 
 
@@ -219,31 +213,6 @@ def with_stream_size(argv: Sequence[str], size_bytes: int) -> tuple[str, ...]:
     return tuple(told if word == STREAM_SIZE else word for word in argv)
 
 
-BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
-"""Where the ESP or XBOOTLDR is mounted."""
-
-_INITRD_NAMES = re.compile(r"^(initrd|initrd\.img-.*|initramfs-.*\.img)$")
-_DRACUT_UKI = re.compile(r"^linux-(?P<release>\d.*?)-[0-9a-f]{32}(-[^-]+)?\.efi$")
-_TRIES = re.compile(r"\+\d+(-\d+)?(?=\.efi$)")
-
-
-def entry_images(host: Host) -> tuple[InstalledImage, ...]:
-    """Return the initrds and UKIs of this installation that the boot partitions hold.
-
-    Each once, where it is: ``/efi`` may be a link to ``/boot/efi``, or the other way round.
-    Raises ``NeedsRootError`` where only root may look.
-    """
-    found: list[InstalledImage] = []
-    for partition in BOOT_PARTITIONS:
-        if not exists(host, partition):
-            continue
-        tokens = entry_tokens(host)
-        found += _directories(host, partition, tokens)
-        found += _ukis(host, partition, tokens)
-    places = ((image.path.resolve(), image) for image in found)
-    return in_order(host, {path: replace(image, path=path) for path, image in places}.values())
-
-
 def in_order(host: Host, images: Iterable[InstalledImage]) -> tuple[InstalledImage, ...]:
     """Return images with the running kernel's default image first, then newest first.
 
@@ -254,43 +223,3 @@ def in_order(host: Host, images: Iterable[InstalledImage]) -> tuple[InstalledIma
     return tuple(
         sorted(newest, key=lambda image: (image.fallback, image.kernel_release != running))
     )
-
-
-def entry_tokens(host: Host) -> tuple[str, ...]:
-    """Return by what names this installation may go on the boot partition (kernel-install(8))."""
-    written = (host.read_text("/etc/kernel/entry-token") or "").strip()
-    machine_id = (host.read_text("/etc/machine-id") or "").strip()
-    os_release = host.read_text("/etc/os-release") or host.read_text("/usr/lib/os-release") or ""
-    fields = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
-    named = [fields.get(name, "").strip("\"'") for name in ("IMAGE_ID", "ID")]
-    return tuple(dict.fromkeys(token for token in (written, machine_id, *named) if token))
-
-
-def _directories(host: Host, partition: str, tokens: tuple[str, ...]) -> Iterator[InstalledImage]:
-    for token in (*tokens, "Default"):
-        for directory in listing(host, f"{partition}/{token}"):
-            for file in listing(host, f"{partition}/{token}/{directory.name}"):
-                if _INITRD_NAMES.match(file.name):
-                    yield InstalledImage(
-                        path=file,
-                        kernel_release=directory.name,
-                        fallback="rescue" in directory.name,
-                    )
-
-
-def _ukis(host: Host, partition: str, tokens: tuple[str, ...]) -> Iterator[InstalledImage]:
-    for file in listing(host, f"{partition}/EFI/Linux"):
-        if release := _uki_release(file.name, tokens):
-            yield InstalledImage(
-                path=file, kernel_release=release, uki=True, fallback="rescue" in release
-            )
-
-
-def _uki_release(name: str, tokens: tuple[str, ...]) -> str | None:
-    plain = _TRIES.sub("", name)
-    if match := _DRACUT_UKI.match(plain):
-        return match["release"]
-    for token in tokens:
-        if plain.startswith(f"{token}-") and plain.endswith(".efi"):
-            return plain.removeprefix(f"{token}-").removesuffix(".efi")
-    return None

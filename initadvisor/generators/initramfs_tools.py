@@ -6,6 +6,7 @@ as argument, a pipe) with the same flags; 0.151 has 3cpio(1) make the image wher
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from functools import partial
@@ -35,6 +36,7 @@ from initadvisor.generators.files import (
     modules_suffix,
     told,
 )
+from initadvisor.generators.kernel_install import entry_images, with_copies
 from initadvisor.generators.rewriting import (
     ABOUT_CONTENT,
     ONLY_THIS_MACHINE,
@@ -170,16 +172,19 @@ def rewritten(
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:
-    """Return what update-initramfs wrote to ``/boot``.
+    """Return what update-initramfs wrote to ``/boot``, with the copies that this user may see.
 
-    Raises ``NeedsRootError`` where only root may look.
+    Raises ``NeedsRootError`` where only root may look into ``/boot``.
     """
     found = [
         InstalledImage(path=file, kernel_release=match["release"])
         for file in listing(host, "/boot")
         if (match := _IMAGE_NAME.match(file.name)) and not _NOT_AN_IMAGE.search(file.name)
     ]
-    return in_order(host, found)
+    placed: tuple[InstalledImage, ...] = ()
+    with contextlib.suppress(InitadvisorError):
+        placed = entry_images(host)
+    return in_order(host, (with_copies(image, placed) for image in found))
 
 
 def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:

@@ -26,13 +26,13 @@ from initadvisor.generators import (
     VariantName,
 )
 from initadvisor.generators.files import (
-    entry_images,
     has_program,
     level_of,
     modules_suffix,
     refuse_control,
     refuse_relative,
 )
+from initadvisor.generators.kernel_install import entry_images, with_placed
 from initadvisor.generators.mkinitcpio_config import (
     Preset,
     config_paths,
@@ -160,9 +160,7 @@ def rewritten(
 
 def images(host: Host) -> tuple[InstalledImage, ...]:
     """Return the images that the presets name and that exist, and kernel-install's."""
-    found = preset_images(host)
-    paths = {image.path for image in found}
-    return found + tuple(image for image in entry_images(host) if image.path not in paths)
+    return with_placed(preset_images(host), entry_images(host))
 
 
 def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:

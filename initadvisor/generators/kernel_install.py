@@ -1,0 +1,119 @@
+"""What kernel-install(8) places on the boot partition: Type #1 directories and UKIs.
+
+Layout and names are those of the Boot Loader Specification and kernel-install(8):
+``$BOOT/<entry token>/<release>/initrd`` and ``$BOOT/EFI/Linux/<entry token>-<release>.efi``;
+dracut itself writes ``linux-<release>-<machine id>.efi``. Read were systemd 252 and 257 of Debian
+12 and 13, and 50-dracut.install of 106.
+
+What is in a directory was made there or copied. A plugin of the generator's (50-dracut.install) has
+it make ``initrd`` in the staging area, from where 90-loaderentry.install copies it. An image that
+was written elsewhere keeps its name: what Debian's /etc/initramfs/post-update.d/systemd-boot passes
+(``kernel-install add RELEASE KERNEL /boot/initrd.img-RELEASE``), what 55-initrd.install links into
+the staging area, and ``initrd`` beside the kernel, which 50-dracut.install takes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.generators import InstalledImage
+from initadvisor.generators.files import exists, in_order
+from initadvisor.host.files import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initadvisor.host import Host
+
+
+BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
+"""Where the ESP or XBOOTLDR is mounted."""
+
+_INITRD_NAMES = re.compile(r"^(initrd|initrd\.img-.*|initramfs-.*\.img)$")
+_DRACUT_UKI = re.compile(r"^linux-(?P<release>\d.*?)-[0-9a-f]{32}(-[^-]+)?\.efi$")
+_TRIES = re.compile(r"\+\d+(-\d+)?(?=\.efi$)")
+
+
+def entry_images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return the initrds and UKIs of this installation that the boot partitions hold.
+
+    Each once, where it is: ``/efi`` may be a link to ``/boot/efi``, or the other way round.
+    Raises ``NeedsRootError`` where only root may look.
+    """
+    found: list[InstalledImage] = []
+    for partition in BOOT_PARTITIONS:
+        if not exists(host, partition):
+            continue
+        tokens = entry_tokens(host)
+        found += _directories(host, partition, tokens)
+        found += _ukis(host, partition, tokens)
+    places = ((image.path.resolve(), image) for image in found)
+    return in_order(host, {path: replace(image, path=path) for path, image in places}.values())
+
+
+def with_copies(image: InstalledImage, placed: Sequence[InstalledImage]) -> InstalledImage:
+    """Return an image with those of ``entry_images`` that are named as copies of it."""
+    copies = (
+        other.path
+        for other in placed
+        if not (other.uki or image.uki)
+        and (other.path.name, other.kernel_release) == (image.path.name, image.kernel_release)
+        and other.path != image.path
+    )
+    return replace(image, copies=tuple(copies))
+
+
+def with_placed(
+    written: Sequence[InstalledImage], placed: Sequence[InstalledImage]
+) -> tuple[InstalledImage, ...]:
+    """Return images with their copies, and then those of ``placed`` that are none of these."""
+    found = tuple(with_copies(image, placed) for image in written)
+    paths = {path for image in found for path in image.paths}
+    return (*found, *(image for image in placed if image.path not in paths))
+
+
+def entry_tokens(host: Host) -> tuple[str, ...]:
+    """Return by what names this installation may go on the boot partition (kernel-install(8))."""
+    written = (host.read_text("/etc/kernel/entry-token") or "").strip()
+    machine_id = (host.read_text("/etc/machine-id") or "").strip()
+    os_release = host.read_text("/etc/os-release") or host.read_text("/usr/lib/os-release") or ""
+    fields = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
+    named = [fields.get(name, "").strip("\"'") for name in ("IMAGE_ID", "ID")]
+    return tuple(dict.fromkeys(filter(_is_token, (written, machine_id, *named))))
+
+
+def _is_token(text: str) -> bool:
+    """Tell whether it may be the name of a directory."""
+    return bool(text) and text.isprintable() and "/" not in text and text not in {".", ".."}
+
+
+def _directories(host: Host, partition: str, tokens: tuple[str, ...]) -> Iterator[InstalledImage]:
+    for token in (*tokens, "Default"):
+        for directory in listing(host, f"{partition}/{token}"):
+            for file in listing(host, f"{partition}/{token}/{directory.name}"):
+                if _INITRD_NAMES.match(file.name):
+                    yield InstalledImage(
+                        path=file,
+                        kernel_release=directory.name,
+                        fallback="rescue" in directory.name,
+                    )
+
+
+def _ukis(host: Host, partition: str, tokens: tuple[str, ...]) -> Iterator[InstalledImage]:
+    for file in listing(host, f"{partition}/EFI/Linux"):
+        if release := _uki_release(file.name, tokens):
+            yield InstalledImage(
+                path=file, kernel_release=release, uki=True, fallback="rescue" in release
+            )
+
+
+def _uki_release(name: str, tokens: tuple[str, ...]) -> str | None:
+    plain = _TRIES.sub("", name)
+    if match := _DRACUT_UKI.match(plain):
+        return match["release"]
+    for token in tokens:
+        if plain.startswith(f"{token}-") and plain.endswith(".efi"):
+            return plain.removeprefix(f"{token}-").removesuffix(".efi")
+    return None
