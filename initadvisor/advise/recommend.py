@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from initadvisor.candidates.search_space import CandidateSet, SearchSpace
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
+    from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.contents import Lint
     from initadvisor.image.kernel import KernelConfig
@@ -122,10 +123,10 @@ class CandidateEvaluation:
         self._observer = observer
         self._build_gaps: tuple[SkippedSetting, ...] = ()
         self.kernel_config = _kernel_config(host, request, release)
-        observer.doing("measuring how fast the disk reads")
-        self.disk = examine_disk(host, source.path, sample=sample)
-        self.gaps: list[str] = []
         installed = search_space.generator.images(host) if source.installed else ()
+        observer.doing("measuring how fast the disk reads")
+        self.disk = examine_disk(host, _loaded(source.path, installed), sample=sample)
+        self.gaps: list[str] = []
         self.room = side_fact(
             lambda: kernel_room(host, installed), "the room for kernels", self.gaps
         )
@@ -359,6 +360,14 @@ class CandidateEvaluation:
             seed=_SEED,
             observer=self._observer,
         )
+
+
+def _loaded(path: Path, installed: Sequence[InstalledImage]) -> Path:
+    """Return the file that a loader reads: the copy of an image, where kernel-install(8) made one.
+
+    With Debian's installer the one is on the ESP, the other on the root file system.
+    """
+    return next((one.paths[-1] for one in installed if one.path == path), path)
 
 
 def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:

@@ -147,6 +147,12 @@ def test_a_disk_that_cannot_be_timed_is_assumed(
     answer = asked(machine.host())
     assert answer.storage.read_mb_s.source.startswith("assumed, not measured: ")
     assert "the disk's speed is not known: cannot read " in "\n".join(answer.warnings)
+    # Where kernel-install(8) has copied it, the copy is what is loaded.
+    machine.write("/etc/kernel/entry-token", "debian\n")
+    [image] = initramfs_tools.images(machine.host())
+    content = image.path.read_bytes()
+    copy = machine.write(f"/efi/debian/{RELEASE}/{image.path.name}", content)
+    assert f"cannot read {copy}: " in "\n".join(asked(machine.host()).warnings)
 
 
 def test_an_image_remains_what_no_answer_can_do_without(machine: Booted) -> None:
