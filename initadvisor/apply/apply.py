@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.apply.build import changed_meanwhile, require_as_built, staged_images
 from initadvisor.apply.commit import commit, undisturbed
-from initadvisor.apply.plan import require_loaded
+from initadvisor.apply.loaded import require_loaded
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
 from initadvisor.core.errors import UnfitImageError, UnsafeError
@@ -201,14 +201,15 @@ def _replacements(
     host: Host, plan: ApplyPlan, staged: Sequence[StagedImage], choices: ApplyChoices
 ) -> Iterator[Replacement]:
     for image in staged:
-        yield Replacement(
-            path=str(machine_path(host, image.image.path)),
-            role=FileRole.IMAGE,
-            new=partial(files.copy, image.staged),
-            size_bytes=image.size_bytes,
-            keep=not choices.without_backup,
-            mode=0o600,
-        )
+        for path in image.image.paths:
+            yield Replacement(
+                path=str(machine_path(host, path)),
+                role=FileRole.IMAGE,
+                new=partial(files.copy, image.staged),
+                size_bytes=image.size_bytes,
+                keep=not choices.without_backup,
+                mode=0o600,
+            )
     for edit in plan.edits:
         yield Replacement(
             path=str(machine_path(host, Path(edit.path))),

@@ -71,7 +71,8 @@ def staged_images(
         if blocker.step is ApplyStep.BUILD:
             raise UnsafeError(blocker.reason, hint=blocker.remedy or None)
     with building_place(host) as directory:
-        installed = [_identity(host, planned.image.path) for planned in plan.rebuilt]
+        installed = [_identities(host, planned.image) for planned in plan.rebuilt]
+        _require_same_copies(plan.rebuilt, installed)
         staged = tuple(
             _stage(host, generator, plan, planned, replaces, directory / str(number), observer)
             for number, (planned, replaces) in enumerate(zip(plan.rebuilt, installed, strict=True))
@@ -85,7 +86,7 @@ def _stage(
     generator: Generator,
     plan: ApplyPlan,
     planned: PlannedImage,
-    replaces: FileIdentity | None,
+    replaces: Mapping[Path, FileIdentity | None],
     directory: Path,
     observer: BuildingObserver,
 ) -> StagedImage:
@@ -231,12 +232,27 @@ def _require_unchanged(host: Host, plan: ApplyPlan) -> None:
             raise InitadvisorError(msg, hint="try again; nothing was changed")
 
 
+def _identities(host: Host, image: InstalledImage) -> Mapping[Path, FileIdentity | None]:
+    return {path: _identity(host, path) for path in image.paths}
+
+
 def _identity(host: Host, path: Path) -> FileIdentity | None:
     try:
         return files.identity(path, inodes=files.has_links(host, path.parent))
     except OSError as err:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
+
+
+def _require_same_copies(
+    planned: Sequence[PlannedImage], installed: Sequence[Mapping[Path, FileIdentity | None]]
+) -> None:
+    """Raise ``UnsafeError`` where a copy does not hold what its image does any more."""
+    for one, found in zip(planned, installed, strict=True):
+        contents = {path: known and known.content for path, known in found.items()}
+        for copy in one.image.copies:
+            if contents[copy] is None or contents[copy] != contents[one.image.path]:
+                raise changed_meanwhile(copy, "it was looked at")
 
 
 def require_as_built(
@@ -249,12 +265,13 @@ def require_as_built(
     """
     changes = {host.path(change.path): change for change in transaction.files}
     for image in images:
-        change = changes[image.image.path]
-        if change.before != image.replaces:
-            raise changed_meanwhile(image.image.path, meanwhile)
-        if change.after is None or change.after.sha256 != image.sha256:
-            msg = f"what was written beside {image.image.path} is not what was verified"
-            raise UnsafeError(msg, hint="nothing was changed")
+        for path, before in image.replaces.items():
+            change = changes[path]
+            if change.before != before:
+                raise changed_meanwhile(path, meanwhile)
+            if change.after is None or change.after.sha256 != image.sha256:
+                msg = f"what was written beside {path} is not what was verified"
+                raise UnsafeError(msg, hint="nothing was changed")
 
 
 def changed_meanwhile(path: Path, meanwhile: str) -> UnsafeError:
@@ -302,7 +319,7 @@ def _build(
 ) -> RebuiltImage:
     release = image.kernel_release
     setting = generator.configured(host, release, texts=texts, image=image).setting
-    replaces = _identity(host, image.path)
+    replaces = _identities(host, image)
     make_directory(directory)
     observer.doing(f"building {image.path} with {setting}")
     generator.build(host, image, directory / "old", texts)

@@ -89,7 +89,7 @@ def require_previous_entry(host: Host, images: Iterable[PlannedImage]) -> None:
     """
     loader = detect_boot_loader(host)
     require_no_orphan(host, loader, EntryKind.PREVIOUS)
-    paths = [str(machine_path(host, planned.image.path)) for planned in images]
+    paths = [str(machine_path(host, path)) for one in images for path in one.image.paths]
     _first_planned(host, loader, [(path, path) for path in paths], label="")
 
 

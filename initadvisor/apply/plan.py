@@ -1,7 +1,6 @@
 """What ``apply`` would change, need and gain; nothing is changed.
 
-``require_loaded``: that the next boot loads what applying would replace. ``planned_edits``: what it
-changes in configuration files, for one image or for all of them.
+``planned_edits``: what it changes in configuration files, for one image or for all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
+from initadvisor.apply.loaded import require_loaded, same_copies
 from initadvisor.apply.plan_values import (
     ApplyPlan,
     ApplyStep,
@@ -34,7 +34,6 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.running import require_installed_system
-from initadvisor.host.files import is_same_file
 from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
@@ -166,6 +165,11 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
                 for one in images
                 if one.may_stay
             ),
+            *(
+                f"{path} stays as it is: it is not what {one.image.path} is"
+                for one in images
+                for path in one.unlike
+            ),
             *_warnings(host, known, images),
         ),
     )
@@ -279,11 +283,13 @@ def _planned(
 ) -> PlannedImage:
     try:
         size_bytes = image.path.stat().st_size
+        copies = same_copies(image)
     except OSError as err:
-        msg = f"cannot look at {image.path}: {err.strerror}"
+        msg = f"cannot look at {err.filename}: {err.strerror}"
         raise InitadvisorError(msg) from err
     return PlannedImage(
-        image=image,
+        image=replace(image, copies=copies),
+        unlike=tuple(path for path in image.copies if path not in copies),
         rebuilt=rebuilt,
         after=generator.configured(host, image.kernel_release, texts=texts, image=image),
         size_bytes=size_bytes,
@@ -305,7 +311,7 @@ def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> in
 def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Blocker]:
     """Yield what would be refused in the end: links, and what cannot be written, not by root."""
     paths = [Path(edit.path) for edit in edits]
-    paths += [planned.image.path for planned in images if planned.rebuilt]
+    paths += [path for planned in images if planned.rebuilt for path in planned.image.paths]
     for path in paths:
         try:
             if os.path.lexists(path):
@@ -411,37 +417,6 @@ def _risk(host: Host) -> Iterator[str]:
     with contextlib.suppress(InitadvisorError):  # no loader that is known: that is in the way
         if reason := unguarded_default(host):
             yield f"a proving boot that fails may wait for a person at the machine: {reason}"
-
-
-_COPIES = (
-    "initadvisor replaces what the generator writes, not copies of it (kernel-install(8) makes "
-    "some): have the default entry load that, or make the change by hand and the image anew"
-)
-
-
-def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
-    """Raise ``UnsafeError`` where the default entry loads none of the images that are rebuilt.
-
-    With Debian's package systemd-boot it does not: its script in /etc/initramfs/post-update.d has
-    kernel-install(8) copy what update-initramfs writes, and the entry loads the copy. Where nothing
-    tells what boots by default, nothing is raised: no entry can be made beside it then, which is
-    said anyway.
-    """
-    rebuilt = [planned.image.path for planned in images if planned.rebuilt]
-    if not rebuilt:
-        return
-    try:
-        loaded = detect_boot_loader(host).default_entry(host).images
-    except InitadvisorError:
-        return
-    files = [host.path(path) for path in loaded]
-    if any(is_same_file(path, file) for path in rebuilt for file in files):
-        return
-    listed = ", ".join(loaded) or "no image"
-    msg = f"the next boot would not use {rebuilt[0]}: the default entry loads {listed}"
-    others = [planned.image.path for planned in images if not planned.rebuilt]
-    is_other = any(is_same_file(path, file) for path in others for file in files)
-    raise UnsafeError(msg, hint="--all has that rebuilt, too" if is_other else _COPIES)
 
 
 def planned_edits(

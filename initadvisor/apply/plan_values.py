@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.core.codecs import Codec
@@ -50,7 +51,9 @@ class PlannedImage:
     no room for, or that is made otherwise) it stays until somebody else does. ``may_stay``: so it
     does where building shows that a rebuild has other files than it. ``after``: what its generator
     would make it with, fall-backs included. ``size_bytes`` is its size on the disk today,
-    ``expected_bytes`` about what it would be, None where nothing is known of that.
+    ``expected_bytes`` about what it would be, None where nothing is known of that. ``image.copies``
+    hold the same as the image, and are replaced as one with it; ``unlike`` are only named as copies
+    of it, and stay.
     """
 
     image: InstalledImage
@@ -59,6 +62,7 @@ class PlannedImage:
     after: ConfiguredSetting
     size_bytes: int
     expected_bytes: int | None
+    unlike: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +131,15 @@ class ApplyPlan:
 class RebuiltImage:
     """An image that was built, read again and found to be right.
 
-    ``staged`` is the file. ``replaces``: what was installed when building began.
+    ``staged`` is the file. ``replaces``: what was installed when building began, as the image and
+    as its copies.
     """
 
     image: InstalledImage
     staged: Path
     size_bytes: int
     sha256: str
-    replaces: FileIdentity | None
+    replaces: Mapping[Path, FileIdentity | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

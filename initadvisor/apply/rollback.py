@@ -6,7 +6,7 @@ To give it up is to remove what is kept for it, and the previous image's menu en
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -134,10 +134,12 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
                 msg = f"not going back: {change.path} was changed since, not by initadvisor"
                 raise _cannot_restore(transaction, msg)
     installed = _installed(host, transaction) if anew else {}
+    rebuilt = dict.fromkeys(installed[path] for path in anew if path in installed)
+    made = {str(machine_path(host, path)) for image in rebuilt for path in image.paths}
     return RollbackPlan(
         transaction=transaction,
-        restored=tuple(restored),
-        rebuilt=tuple(installed[path] for path in anew if path in installed),
+        restored=tuple(path for path in restored if path not in made),
+        rebuilt=tuple(rebuilt),
         gone=tuple(path for path in anew if path not in installed),
     )
 
@@ -151,8 +153,14 @@ def _cannot_restore(transaction: Transaction, message: str) -> UnsafeError:
 
 
 def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledImage]:
+    """Return the images by each of their paths, with those copies that were replaced with them."""
     generator = generator_of_image(_setting_of(transaction).generator)
-    return {str(machine_path(host, image.path)): image for image in generator.images(host)}
+    changed = {host.path(change.path) for change in transaction.files}
+    images = (
+        replace(image, copies=tuple(path for path in image.copies if path in changed))
+        for image in generator.images(host)
+    )
+    return {str(machine_path(host, path)): image for image in images for path in image.paths}
 
 
 def _setting_of(transaction: Transaction) -> SettingChange:
@@ -187,13 +195,14 @@ def _replace(
     """Replace the images that were made anew, keeping nothing: the state is to be the old one."""
     replacements = tuple(
         Replacement(
-            path=str(machine_path(host, image.image.path)),
+            path=str(machine_path(host, path)),
             role=FileRole.IMAGE,
             new=partial(files.copy, image.staged),
             size_bytes=image.size_bytes,
             keep=False,
         )
         for image in images
+        for path in image.image.paths
     )
     purpose = f"rebuild to undo transaction {plan.transaction.number}"
     begun = engine.begin(replacements, purpose=purpose)
@@ -202,7 +211,7 @@ def _replace(
 
 
 def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
-    leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
+    leave = [str(machine_path(host, path)) for image in plan.rebuilt for path in image.paths]
     noted = _note_previous(host)
     undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
     if noted:

@@ -49,11 +49,12 @@ def room_needed(
     wanted = [(host.cache_dir(), building + _COPIES_UNPACKED * unpacked, "building")]
     wanted += [
         (
-            planned.image.path.parent,
-            _beside_bytes(host, planned, keep=keep),
+            path.parent,
+            _beside_bytes(host, planned, path.parent, keep=keep),
             "the new images beside the old",
         )
         for planned in rebuilt
+        for path in planned.image.paths
     ]
     return tuple(_by_file_system(host, wanted))
 
@@ -89,8 +90,8 @@ def _kept_bytes(host: Host, mount_point: str, *, keep: int) -> int:
     return sum(size for mount, size in places if mount and mount.mount_point == mount_point)
 
 
-def _beside_bytes(host: Host, planned: PlannedImage, *, keep: bool) -> int:
-    is_copied = keep and not has_links(host, planned.image.path.parent)
+def _beside_bytes(host: Host, planned: PlannedImage, directory: Path, *, keep: bool) -> int:
+    is_copied = keep and not has_links(host, directory)
     return _upper_bytes(planned) + (planned.size_bytes if is_copied else 0)
 
 

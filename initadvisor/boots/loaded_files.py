@@ -48,15 +48,16 @@ def loaded_part(file: IO[bytes], *, is_uki: bool) -> LoadedPart:
     )
 
 
-def beside(host: Host, image: Path) -> tuple[tuple[int, ...], ...]:
+def beside(host: Host, image: Path, *copies: Path) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the files that may be loaded with an image, one way after the other.
 
-    Where the command line names the files (systemd-boot, the EFI stub), it is those; GRUB's entries
-    are not read, so there each microcode archive may be loaded, or all.
+    Where the command line names the files (systemd-boot, the EFI stub), it is those beside the
+    image or one of its copies; GRUB's entries are not read, so there each microcode archive may be
+    loaded, or all.
     """
     named = _named(host)
-    if image in named:
-        return (tuple(path.stat().st_size for path in named if path != image),)
+    if loaded := [path for path in named if path in {image, *copies}]:
+        return (tuple(path.stat().st_size for path in named if path != loaded[0]),)
     sizes = []
     for name in _MICROCODE:
         with contextlib.suppress(OSError):

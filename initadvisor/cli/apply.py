@@ -215,6 +215,7 @@ def _image(planned: PlannedImage) -> dict[str, Any]:
         "kernel": planned.image.kernel_release,
         "uki": planned.image.uki,
         "fallback": planned.image.fallback,
+        "copies": [str(path) for path in planned.image.copies],
         "rebuilt": planned.rebuilt,
         "may_stay": planned.may_stay,
         "setting": str(planned.after.setting),
@@ -339,13 +340,14 @@ def _images(images: Sequence[PlannedImage]) -> Table:
         titles=("image", "kernel", "MB", "about", "what happens"),
         rows=tuple(
             (
-                shown(str(planned.image.path)),
+                shown(str(path)),
                 shown(planned.image.kernel_release),
                 _mb(planned.size_bytes),
                 "?" if planned.expected_bytes is None else _mb(planned.expected_bytes),
-                _fate(planned),
+                _fate(planned) if path == planned.image.path else _fate_of_copy(planned),
             )
             for planned in images
+            for path in planned.image.paths
         ),
         text=0,
     )
@@ -356,6 +358,10 @@ def _fate(planned: PlannedImage) -> str:
     if planned.rebuilt:
         return f"rebuilt with {planned.after.setting}{kind}"
     return f"stays{' (fallback)' if planned.image.fallback else ''}{kind}"
+
+
+def _fate_of_copy(planned: PlannedImage) -> str:
+    return f"a copy of it: {'replaced with it' if planned.rebuilt else 'stays'}"
 
 
 def _mb(size_bytes: int) -> str:

@@ -72,7 +72,7 @@ def _document(plan: RollbackPlan) -> dict[str, Any]:
         "setting": transaction.setting and transaction.setting.before,
         "waiting": plan.waiting,
         "restored": list(plan.restored),
-        "rebuilt": [str(image.path) for image in plan.rebuilt],
+        "rebuilt": [str(path) for image in plan.rebuilt for path in image.paths],
         "gone": list(plan.gone),
     }
 
@@ -85,7 +85,8 @@ def _print_plan(plan: RollbackPlan) -> None:
     for path in plan.restored:
         print_item(f"{path}: the content from before comes back")
     for image in plan.rebuilt:
-        print_item(f"{image.path}: rebuilt with the configuration from before")
+        for name in image.paths:
+            print_item(f"{name}: rebuilt with the configuration from before")
     for path in plan.gone:
         print_item(f"{path}: is not there any more, and stays so")
 

@@ -105,7 +105,7 @@ def loader(subject: CheckedMachine) -> Iterator[Finding]:
 def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
     """Tell where the default entry loads what no trial can stand in for.
 
-    Unified images can be applied nevertheless, copies of what the generator makes cannot.
+    Unified images can be applied nevertheless.
     """
     try:
         image_of(host, found.default_entry(host))

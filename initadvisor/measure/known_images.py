@@ -110,7 +110,7 @@ class KnownImages:
         """Return a trial's image; that of a rehearsal is installed, and more is known of it."""
         images = self._trials.images(trial)
         paths = {image.path for image in images if image.setting is None}
-        files = [file for file in self._files if str(file.installed.path) in paths]
+        files = [f for f in self._files if not paths.isdisjoint(map(str, f.installed.paths))]
         made_by = {image.sha256: image.setting for file in files for image in self._images(file)}
         return tuple(replace(i, setting=i.setting or made_by.get(i.sha256)) for i in images)
 
@@ -187,7 +187,7 @@ def _files(host: Host, installed: Sequence[InstalledImage]) -> Iterator[_File]:
         try:
             with open_regular(image.path) as file:
                 part = loaded_part(file, is_uki=image.uki)
-            ways = (part.with_bytes,) if image.uki else beside(host, image.path)
+            ways = (part.with_bytes,) if image.uki else beside(host, *image.paths)
             changed_s = image.path.stat().st_mtime
         except (InitadvisorError, OSError) as err:
             _log.info("%s is left out: %s", image.path, err)

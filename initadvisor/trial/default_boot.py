@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.places import is_file
 from initadvisor.campaign.campaign import DefaultBoot
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 _SPACE = re.compile(r"\s+")
 
+ONE_IMAGE: Final = (
+    "have kernel-install(8) install one, by a link to /dev/null in /etc/kernel/install.d that is "
+    "named as the plugin that brings the other"
+)
+"""What to do where an entry loads two images: of files that both have, the later one's count, so
+that a boot with another one tells little. 50-dracut.install and Debian's 55-initrd.install bring
+one each.
+"""
+
 
 class NoDefaultBootError(UnsafeError):
     """Nothing that boots by default could be tried: its image is gone, or nobody's."""
@@ -30,14 +39,22 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
     """Return what there is now.
 
     Raises ``NoDefaultBootError`` where the default entry loads no image that this machine's
-    generator makes, ``UnsafeError`` (``RefusedError``) where it is a unified kernel image or
-    nothing says which entry it is, and ``InitadvisorError`` where it cannot be read.
+    generator makes, ``UnsafeError`` (``RefusedError``) where it is a unified kernel image, a copy
+    that is older than its image, or nothing says which entry it is, and ``InitadvisorError`` where
+    it cannot be read.
     """
     default = loader.default_entry(host)
-    installed = image_of(host, default)
+    image, installed = image_of(host, default)
+    sha256 = _sha256(host, image)
+    written = str(machine_path(host, installed.path))
+    if image != written and sha256 != _sha256(host, written):
+        msg = f"{default.identifier} boots {image}, which is not what {written} is"
+        release = installed.kernel_release
+        hint = f"kernel-install add {release} /boot/vmlinuz-{release} {written} copies it anew"
+        raise UnsafeError(msg, hint=hint)
     return DefaultBoot(
-        image=str(machine_path(host, installed.path)),
-        image_sha256=_sha256(host, str(machine_path(host, installed.path))),
+        image=image,
+        image_sha256=sha256,
         release=installed.kernel_release,
         entry=default.identifier,
         kernel_sha256=_sha256(host, default.kernel.path),
@@ -45,19 +62,31 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
     )
 
 
-def image_of(host: Host, default: BootEntry) -> InstalledImage:
-    """Return the image of the default entry, which is not read; raises like ``default_boot``."""
+def image_of(host: Host, default: BootEntry) -> tuple[str, InstalledImage]:
+    """Return what the default entry loads, and the image that this is, or is named as a copy of.
+
+    Nothing is read; raises like ``default_boot``.
+    """
     if default.is_uki:
         msg = f"no trials of unified kernel images: {default.identifier} boots one"
         hint = "apply builds one with the generator, and has it boot once"
         raise UnsafeError(msg, hint=hint)
     generator = detect_generator(host)
     loaded = {file.path for file in default.initrds}
-    for image in generator.images(host) if generator else ():
-        if str(machine_path(host, image.path)) in loaded and image.path.is_file():
-            return image
-    msg = f"the default entry {default.identifier} loads no image that this machine makes"
-    raise NoDefaultBootError(msg, hint="have it boot the image that the generator makes")
+    found = [
+        (str(machine_path(host, path)), image)
+        for image in (generator.images(host) if generator else ())
+        for path in image.paths
+        if str(machine_path(host, path)) in loaded and path.is_file()
+    ]
+    if not found:
+        msg = f"the default entry {default.identifier} loads no image that this machine makes"
+        raise NoDefaultBootError(msg, hint="have it boot the image that the generator makes")
+    if len(found) > 1:
+        names = ", ".join(path for path, _ in found)
+        msg = f"the default entry {default.identifier} loads more than one image: {names}"
+        raise UnsafeError(msg, hint=ONE_IMAGE)
+    return found[0]
 
 
 def _sha256(host: Host, path: str) -> str:

@@ -190,7 +190,7 @@ def _directories(host: Host) -> Iterable[str]:
     try:
         generator = detect_generator(host)
         for image in generator.images(host) if generator else ():
-            yield str(PurePosixPath(machine_path(host, image.path)).parent)
+            yield from (str(machine_path(host, path).parent) for path in image.paths)
     except InitadvisorError as err:
         _log.info("the images of this machine are not known: %s", err.message)
     for record in read_records(host):

@@ -122,7 +122,8 @@ def _filled_slots(host: Host) -> Iterator[str]:
     try:
         generator = detect_generator(host)
         images = generator.images(host) if generator else ()
-        places = {slot_beside(host, str(machine_path(host, image.path))) for image in images}
+        paths = [machine_path(host, path) for image in images for path in image.paths]
+        places = {slot_beside(host, str(path)) for path in paths}
     except InitadvisorError as err:
         _log.warning("images of trials are not looked for: %s", err.with_hint)
         return

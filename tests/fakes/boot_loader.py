@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.apply import commit, proving
-from initadvisor.apply import plan as apply_loaded
+from initadvisor.apply import loaded as apply_loaded
 from initadvisor.apply import plan as apply_plan
 from initadvisor.bootloaders import detect
 from initadvisor.bootloaders.entry import (

@@ -1,4 +1,4 @@
-"""What real loaders' configurations load by default is told from copies of it."""
+"""What real loaders' configurations load by default is what is replaced, or a copy of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.apply.plan import require_loaded
+from initadvisor.apply.loaded import require_loaded
 from initadvisor.apply.plan_values import PlannedImage
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
@@ -25,10 +25,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def planned(machine: Machine, path: str) -> PlannedImage:
+def planned(machine: Machine, path: str, *copies: str) -> PlannedImage:
     """Return an image that is to be rebuilt."""
     return PlannedImage(
-        image=InstalledImage(path=machine.host.path(path), kernel_release=RELEASE),
+        image=InstalledImage(
+            path=machine.host.path(path),
+            kernel_release=RELEASE,
+            copies=tuple(map(machine.host.path, copies)),
+        ),
         rebuilt=True,
         after=ConfiguredSetting(setting=Setting(Codec.ZSTD), source="a test"),
         size_bytes=1,
@@ -36,14 +40,14 @@ def planned(machine: Machine, path: str) -> PlannedImage:
     )
 
 
-def test_a_copy_that_kernel_install_made_is_not_the_image(tmp_path: Path) -> None:
+def test_what_is_not_known_as_a_copy_is_not_the_image(tmp_path: Path) -> None:
     machine = systemd_boot_machine(tmp_path)
     written = f"/boot/initrd.img-{RELEASE}"
     write(tmp_path, written, (tmp_path / machine.installed.lstrip("/")).read_bytes())
     with pytest.raises(UnsafeError, match=f"the next boot would not use .*{written}") as caught:
         require_loaded(machine.host, [planned(machine, written)])
     assert f"the default entry loads /efi/ucode.img, {machine.installed}" in str(caught.value)
-    # Generators that list kernel-install's images as well replace both.
+    require_loaded(machine.host, [planned(machine, written, machine.installed)])
     both = [planned(machine, written), planned(machine, machine.installed)]
     require_loaded(machine.host, both)
 

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.advise.recommend import Request
 from initadvisor.apply import commit
-from initadvisor.apply import plan as apply_loaded
+from initadvisor.apply import loaded as apply_loaded
 from initadvisor.apply import plan as apply_plan
 from initadvisor.apply import room as apply_room
 from initadvisor.apply.plan import ApplyRequest, plan_apply

@@ -22,7 +22,9 @@ from initadvisor.records.built_image import BuiltImage
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import transactions
+from initadvisor.trial.images import TrialImages
 from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.journals import MACHINE_ID
 from tests.fixtures.owners import OWNER
 from tests.fixtures.small_images import uki
 
@@ -196,6 +198,33 @@ def test_microcode_that_grub_may_load_beside_is_counted(machine: Booted) -> None
     for beside in (0, 3000, 5000, 8000):
         assert attributed(machine, loaded(SIZE + beside)).certainty is Certainty.CERTAIN, beside
     assert attributed(machine, loaded(SIZE + 4000)).certainty is Certainty.UNKNOWN
+
+
+@pytest.mark.parametrize("rehearsed", [False, True])
+def test_a_copy_that_was_loaded_is_the_image(
+    machine: Booted, monkeypatch: pytest.MonkeyPatch, rehearsed: bool
+) -> None:
+    """A rehearsal's entry loads it, too, and names it as what was armed."""
+    path = machine.image(size_bytes=SIZE)
+    machine.write("/etc/machine-id", f"{MACHINE_ID}\n")
+    directory = f"{MACHINE_ID}/{RELEASE}"
+    copy = machine.write(f"/efi/{directory}/{path.name}", path.read_bytes())
+    machine.write(f"/efi/{directory}/microcode.cpio", bytes(8192))
+    names = " ".join(f"initrd=/{directory}/{name}" for name in ("microcode.cpio", path.name))
+    machine.write("/proc/cmdline", names.replace("/", "\\"))
+    evidence = loaded(SIZE + 8192)
+    if rehearsed:
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        armed = KnownImage(
+            path=str(copy), size_bytes=SIZE, sha256=sha256, trial="t1", beside_bytes=(8192,)
+        )
+        monkeypatch.setattr(TrialImages, "images", lambda _self, _trial: (armed,))
+        evidence = replace(evidence, trial="t1")
+    found = attributed(machine, evidence)
+    assert found.certainty is Certainty.CERTAIN
+    assert found.image is not None
+    assert found.image.path == str(copy if rehearsed else path)
+    assert found.image.setting == Setting.parse("zstd -19")
 
 
 def test_what_the_command_line_names_is_loaded_and_nothing_else(machine: Booted) -> None:
