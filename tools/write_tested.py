@@ -22,8 +22,8 @@ END: Final = "<!-- end -->\n"
 
 SHOWN: Final = (
     *("image read", "order and default of entries", "measuring", "kernel upgrade"),
-    *("trial boot", "trial that panics", "campaign", "apply", "less content", "rollback"),
-    "power cuts",
+    *("trial boot", "trial that panics", "campaign", "apply", "less content"),
+    *("kernel-install add", "rollback", "power cuts"),
 )
 """In the order of the table; a mark names one or more of them, with commas between."""
 

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.systemd_boot.menu import key_values
 from initadvisor.core.codecs import Codec
 from initadvisor.image.contents import Verdict
 from initadvisor.image.kernel import KernelConfig
@@ -145,10 +146,12 @@ def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str,
         disk = recording.disk(islice(recording.writes(), applied), Path(scratch) / "disk")
         before = contents(guest, recording.base, Path(scratch))
         after = contents(guest, disk, Path(scratch))
-    image, configuration = image_of(guest), CONFIGURATION
+    images, configuration = images_of(guest), CONFIGURATION
     kernel = before[f"/boot/config-{guest.release}"]
-    assert _good_codec(before[image], kernel, guest.release) is Codec.ZSTD
-    assert _good_codec(after[image], kernel, guest.release) is Codec.GZIP
+    for image in images:
+        assert _good_codec(before[image], kernel, guest.release) is Codec.ZSTD
+        assert _good_codec(after[image], kernel, guest.release) is Codec.GZIP
+    assert len({after[image] for image in images}) == 1
     assert _compression(before[configuration]) == ["COMPRESS=zstd", "COMPRESSLEVEL=1"]
     assert _compression(after[configuration]) == ["COMPRESS=gzip", "COMPRESSLEVEL=2"]
     assert before[added(guest)] is None
@@ -156,9 +159,14 @@ def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str,
     return {path: Changed(before=before[path], after=after[path]) for path in watched(guest)}
 
 
-def image_of(guest: Guest) -> str:
-    """Return the image that the default entry boots."""
-    return f"/boot/initrd.img-{guest.release}"
+def images_of(guest: Guest) -> tuple[str, ...]:
+    """Return the image that the generator makes, and the copy that the default entry boots."""
+    written = f"/boot/initrd.img-{guest.release}"
+    if guest.recipe.loader.is_grub:
+        return (written,)
+    path = f"/loader/entries/debian-{guest.release}.conf"
+    (loaded,) = key_values(read(guest.disk.files("/boot"), path).decode()).all("initrd")
+    return tuple(dict.fromkeys((written, f"/boot{loaded}")))
 
 
 def added(guest: Guest) -> str:
@@ -170,7 +178,7 @@ def watched(guest: Guest) -> tuple[str, ...]:
     """Return the files that decide what is booted, and how the next image is made."""
     names = ("/boot/config-{}", *_UNTOUCHED[guest.recipe.loader])
     untouched = [name.format(guest.release) for name in names]
-    return (image_of(guest), CONFIGURATION, added(guest), *untouched)
+    return (*images_of(guest), CONFIGURATION, added(guest), *untouched)
 
 
 def contents(guest: Guest, path: Path, scratch: Path) -> dict[str, bytes | None]:

@@ -21,7 +21,7 @@ from tests.vm.qmp import Qmp, controlled
 from tests.vm.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.vm.boot import Running
@@ -41,6 +41,11 @@ sync -f /boot
 """The script of the package systemd-boot would have kernel-install(8) copy each new image to where
 this guest's entry does not look for it.
 """
+_COPY = """
+update-initramfs -u
+sync -f /boot
+"""
+"""That script copies the image to where the entry looks for it, as on machines of Debian's."""
 _BUILT = "/var/cache/initadvisor/apply/0/new"
 _SCRIPT = f"""
 {ENABLE}
@@ -103,26 +108,52 @@ def applying_guest(loader: Loader) -> Guest:
     """Return a guest whose default entry boots the image where its generator makes it; nobody but
     its copies may be booted.
     """
-    base = guest(Recipe(loader=loader))
 
-    def make(target: Path) -> None:
-        made = base.copied_to(target)
+    def prepare(made: Guest) -> None:
         boot_own_image(made, TODAY)
         boot(made, direct=True, script=_REBUILD)
 
-    made_of = (base.directory.name, TODAY, _REBUILD)
-    directory = made_once(f"guest-applying-{loader}", made_of, make)
+    recipe = Recipe(loader=loader)
+    return _prepared(recipe, f"guest-applying-{loader}", (TODAY, _REBUILD), prepare)
+
+
+def copying_guest() -> Guest:
+    """Return a guest whose default entry boots the copy of that image that kernel-install(8) made;
+    nobody but its copies may be booted.
+    """
+
+    def prepare(made: Guest) -> None:
+        configure(made, TODAY)
+        boot(made, direct=True, script=_COPY)
+
+    return _prepared(Recipe(), "guest-applying-copies", (TODAY, _COPY), prepare)
+
+
+def _prepared(
+    recipe: Recipe, name: str, made_of: tuple[str, ...], prepare: Callable[[Guest], None]
+) -> Guest:
+    base = guest(recipe)
+    directory = made_once(
+        name,
+        (base.directory.name, *made_of),
+        lambda target: prepare(base.copied_to(target)),
+    )
     return Guest(recipe=base.recipe, directory=directory, release=base.release)
 
 
-def boot_own_image(made: Guest, setting: str) -> None:
-    """Have the default entry name the image where its generator puts it, and that make the next one
-    with a setting, in the words of its configuration.
+def configure(made: Guest, setting: str) -> None:
+    """Have the guest's generator make the next image with a setting, in the words of its
+    configuration.
     """
     root = made.disk.root
     text = read(root, CONFIGURATION).decode()
     assert _DEBIANS in text
     write(root, CONFIGURATION, text.replace(_DEBIANS, setting))
+
+
+def boot_own_image(made: Guest, setting: str) -> None:
+    """Do that, and have the default entry name the image where its generator puts it."""
+    configure(made, setting)
     if made.recipe.loader.is_grub:  # its entry has it so already
         return
     files = made.disk.files("/boot")
@@ -133,13 +164,13 @@ def boot_own_image(made: Guest, setting: str) -> None:
     write(files, path, text.replace(f"{directory}/initrd", "/initrd"))
 
 
-def saved(loader: Loader, directory: Path) -> Saved:
+def saved(made: Guest, directory: Path) -> Saved:
     """Install initadvisor, have it build the images, and save the machine at that moment.
 
-    ``directory`` does not exist yet.
+    ``made``: an ``applying_guest`` or ``copying_guest``. ``directory`` does not exist yet.
     """
     directory.mkdir()
-    copy = applying_guest(loader).copied_to(directory / "guest")
+    copy = made.copied_to(directory / "guest")
     install(copy)
     memory = directory / "memory"
     with controlled(Machine()) as machine, running(copy, machine, script=_SCRIPT) as started:

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.vm.applied import contents, watched
+from tests.vm.applied import contents, images_of, watched
 from tests.vm.applying import Word
 from tests.vm.boot import LostGuestError, running
 from tests.vm.recording import kept
@@ -48,8 +48,6 @@ sync
 """
 _TWIN = re.compile(r"\.twin\d+$")
 _OVER = re.compile('"(committed|undone)"')
-_REPLACED = ("image", "configuration")
-"""What is kept while the setting is applied."""
 
 
 class Side(StrEnum):
@@ -145,7 +143,7 @@ def _judged(
         said=said,
         found=found if output else None,
         left=left if output else None,
-        trouble=(*trouble, *(_trouble(said, found, left, output) if output else ())),
+        trouble=(*trouble, *(_trouble(guest, said, found, left, output) if output else ())),
     )
 
 
@@ -211,8 +209,13 @@ def _digest(content: bytes | None) -> str:
     return "-" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def _trouble(said: Word, found: Side, left: Side, output: Sequence[str]) -> Iterator[str]:
-    """Say what is not as it has to be."""
+def _trouble(
+    guest: Guest, said: Word, found: Side, left: Side, output: Sequence[str]
+) -> Iterator[str]:
+    """Say what is not as it has to be.
+
+    Of each image and of the configuration, what it held is kept while the setting is applied.
+    """
     if found is Side.BAD:
         yield "the boot found files that are neither old nor new"
     if left not in {Side.OLD, Side.NEW}:
@@ -228,7 +231,7 @@ def _trouble(said: Word, found: Side, left: Side, output: Sequence[str]) -> Iter
     twins = [line for line in beside if _TWIN.search(line)]
     # What shares its clusters with a twin has to stay as long as that does.
     joined = [f"{_TWIN.sub('', twin)}.{'new' if left is Side.NEW else 'old'}" for twin in twins]
-    expected = len(_REPLACED) if left is Side.NEW else 0
+    expected = len(images_of(guest)) + 1 if left is Side.NEW else 0
     if len([line for line in kept if line not in joined]) != expected or set(beside) != {
         *kept,
         *twins,

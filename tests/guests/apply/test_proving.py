@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.fixtures.owners import OWNER
-from tests.vm.applying import SETTING, applying_guest
+from tests.vm.applying import (
+    SETTING,
+    applying_guest,
+    copying_guest,
+)
 from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
@@ -17,11 +22,13 @@ from tests.vm.installed import ENABLE, install
 from tests.vm.witness import freed_kib
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.vm.boot import Boot
+    from tests.vm.guest import Guest
 
-pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("proving")]
+pytestmark = pytest.mark.vm
 
 _SETTLE = "initadvisor-settle.service"
 _SLEEP = "initadvisor-sleep.service"
@@ -39,13 +46,16 @@ def said(*argv):
 def read(path):
     return pathlib.Path(path).read_text()
 
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
 record, *_ = sorted(glob.glob("/var/lib/initadvisor/transactions/*.json"))
-(image,) = glob.glob("/boot/initrd.img-*")
+(image,) = {digest(path) for path in glob.glob("/boot/**/initrd*", recursive=True)}
 journal = ("journalctl", "-b", "-q", "-o", "cat", "_COMM=initadvisor", "-u")
 print(json.dumps({
     "transaction": json.loads(read(record)),
     "command_line": read("/proc/cmdline").split(),
-    "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
+    "image": image,
     "configuration": read("/etc/initramfs-tools/initramfs.conf"),
     "settled": said(*journal, "initadvisor-settle.service").splitlines(),
     "slept": said(*journal, "initadvisor-sleep.service").splitlines(),
@@ -70,6 +80,17 @@ systemctl start {_SETTLE}
 initadvisor settle
 """
 _GO_BACK = "initadvisor rollback --confirm"
+_COPY_ANEW = f"""
+release=$(uname -r)
+sums() {{ sha256sum /boot/initrd.img-$release /boot/debian/$release/*; }}
+sums >/run/sums
+kernel-install add $release /boot/vmlinuz-$release
+sums | cmp - /run/sums
+kernel-install add $release /boot/vmlinuz-$release /boot/initrd.img-$release
+sums | cmp - /run/sums
+{_GO_BACK}
+"""
+"""What Debian's scripts do in both ways: after a kernel's installation, and an image's update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +108,10 @@ class Told:
 
     @property
     def new_image(self) -> str:
-        """The digest of the image that is to be installed."""
-        (digest,) = (
+        """The digest of the image that is to be installed, once or with its copy."""
+        (digest,) = {
             file["after"]["sha256"] for file in self.transaction["files"] if file["role"] == "image"
-        )
+        }
         return str(digest)
 
 
@@ -104,18 +125,31 @@ class Outcome:
     back: Told
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """How a machine boots by default; ``back`` is what is done in the last boot."""
+
+    make: Callable[[], Guest]
+    back: str = _GO_BACK
+
+
+_CASES = {
+    "systemd-boot": Case(make=partial(applying_guest, Loader.SYSTEMD_BOOT)),
+    "grub-blscfg": Case(make=partial(applying_guest, Loader.GRUB)),
+    "copies": Case(make=copying_guest, back=_COPY_ANEW),
+}
+
+
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(Loader.SYSTEMD_BOOT),
-        pytest.param(Loader.GRUB, id="grub-blscfg", marks=pytest.mark.xdist_group("blscfg")),
-    ],
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in _CASES],
 )
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Apply a setting once for all tests, and reboot twice."""
     directory = tmp_path_factory.mktemp("proving")
-    loader: Loader = request.param
-    copy = applying_guest(loader).copied_to(directory / "guest")
+    case = _CASES[request.param]
+    copy = case.make().copied_to(directory / "guest")
+    loader = copy.recipe.loader
     install(copy)
     if loader is Loader.GRUB:
         put_blscfg(copy)
@@ -130,7 +164,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         applied=told("applied", _ARM),
         rehearsal=told("rehearsal", _BY_TIMER),
         proof=told("armed_boot", _BY_HAND),
-        back=told("back", _GO_BACK),
+        back=told("back", case.back),
     )
 
 
@@ -160,6 +194,7 @@ def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome)
 
 
 @pytest.mark.shows("apply", "systemd-boot")
+@pytest.mark.shows("apply", "systemd-boot with kernel-install")
 @pytest.mark.shows("apply", "GRUB with blscfg", system="Debian 13, GRUB 2.14 of sid")
 def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
     look, before = outcome.proof.look, outcome.rehearsal
@@ -177,6 +212,7 @@ def test_nothing_of_the_trial_is_left(outcome: Outcome) -> None:
 
 
 @pytest.mark.shows("rollback", "systemd-boot")
+@pytest.mark.shows("rollback, kernel-install add", "systemd-boot with kernel-install")
 @pytest.mark.shows("rollback", "GRUB with blscfg", system="Debian 13, GRUB 2.14 of sid")
 def test_the_next_boot_is_of_the_new_image_by_default_and_going_back_is_to_the_old_one(
     outcome: Outcome,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.applied import recorded
-from tests.vm.applying import Word, saved
+from tests.vm.applying import Word, applying_guest, saved
 from tests.vm.crash import Kind
 from tests.vm.guest import Loader
 from tests.vm.power_cut import Side, cut_at, cuts
@@ -41,7 +41,7 @@ def scratch() -> Iterator[Path]:
 @pytest.mark.shows("power cuts", "systemd-boot")
 def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch: Path) -> None:
     """The guest builds its images once, and goes on from there for all that is looked at."""
-    guest = saved(Loader.SYSTEMD_BOOT, scratch / "saved")
+    guest = saved(applying_guest(Loader.SYSTEMD_BOOT), scratch / "saved")
     reference = recorded(guest, scratch / "reference")
     _assert_no_state_is_torn(reference)
 

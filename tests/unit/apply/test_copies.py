@@ -12,9 +12,12 @@ from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.host.owner import owned_name, owner_of_host
 from initadvisor.transaction.transaction import FileRole, TransactionState
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.default_boot import default_boot
+from initadvisor.trial.ownership import unrecorded
+from initadvisor.trial.recovery import clear_unrecorded
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -194,3 +197,14 @@ def test_trials_boot_beside_the_copy_as_long_as_it_is_one(
     loader.before = (IMAGE,)
     with pytest.raises(UnsafeError, match="loads more than one image"):
         default_boot(machine, loader)
+
+
+def test_what_is_left_beside_a_copy_is_found(machine: Machine) -> None:
+    owner = owner_of_host(machine)
+    left = f"{DIRECTORY}/{owned_name(owner, '7-1.old')}"
+    slot = f"{DIRECTORY}/{owned_name(owner, 'trial')}"
+    for path in (left, slot):
+        machine.path(path).write_bytes(b"x")
+    assert {(one.name, one.owner) for one in unrecorded(machine)} == {(left, owner), (slot, owner)}
+    clear_unrecorded(machine)
+    assert not machine.path(slot).exists()
