@@ -180,10 +180,14 @@ def replaced(files: Sequence[BootFile], request: TrialRequest, image: str) -> tu
     Raises ``UnsafeError`` where the default entry does not load that exactly once.
     """
     if [file.path for file in files].count(request.replaces) != 1:
-        listed = ", ".join(file.path for file in files) or "none"
-        msg = f"not trying an image: the default entry does not load {request.replaces}"
-        raise UnsafeError(msg, hint=f"it loads {listed}")
+        raise not_loaded(request.replaces, tuple(file.path for file in files))
     return tuple(image if file.path == request.replaces else file.named for file in files)
+
+
+def not_loaded(image: str, loaded: Sequence[str]) -> UnsafeError:
+    """Return what to raise where the default entry does not load an image, but these files."""
+    msg = f"not trying an image: the default entry does not load {image}"
+    return UnsafeError(msg, hint=f"it loads {', '.join(loaded) or 'none'}")
 
 
 class OneShotState(StrEnum):

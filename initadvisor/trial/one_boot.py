@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
-from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
+from initadvisor.bootloaders.entry import TrialPlan, TrialRequest, not_loaded
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline, is_watched
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.config import Restart
@@ -92,7 +92,10 @@ def plan_entry(
     besides.
     """
     found = loader_named(loader)
-    missing = missing_of(host, image, found.default_entry(host).options)
+    default = found.default_entry(host)
+    if replaces not in default.images:  # nothing is read of it then: of several images one is
+        raise not_loaded(replaces, default.images)
+    missing = missing_of(host, image, default.options)
     for what, reason in missing.items():
         if what not in lacking:
             raise no_return(reason)
