@@ -229,7 +229,8 @@ class BootContext:
     """How the kernel of an image boots on this machine.
 
     ``asynchronous``: unpacking runs beside other work, so that part of it can be hidden; None where
-    the kernel is unknown. ``whole_boot_ms``: this machine's latest boot, firmware and loader
+    the kernel is unknown. ``one_processor``: there it takes turns with that work, and nothing is
+    hidden. ``whole_boot_ms``: this machine's latest boot, firmware and loader
     included, None where systemd does not tell. ``kernel_mb``: the kernel file, in 10^6 bytes.
     """
 
@@ -237,6 +238,10 @@ class BootContext:
     whole_boot_ms: float | None
     kernel_mb: float
     kernel_mb_source: str
+    one_processor: bool = False
+
+
+_PROCESSORS = "/sys/devices/system/cpu/present"
 
 
 def boot_context(host: Host, kernel_release: str | None) -> BootContext:
@@ -247,6 +252,7 @@ def boot_context(host: Host, kernel_release: str | None) -> BootContext:
         whole_boot_ms=_whole_boot_ms(host),
         kernel_mb=kernel_mb,
         kernel_mb_source=source,
+        one_processor=(host.read_text(_PROCESSORS) or "").strip() == "0",
     )
 
 

@@ -224,6 +224,9 @@ def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
     if context.asynchronous is False:
         source = "none, this kernel unpacks the initramfs before it does anything else"
         return Shadow(boots=boots, fixed_ms=0.0, source=source)
+    if context.one_processor:
+        source = "none, on one processor unpacking and the kernel's other work add up"
+        return Shadow(boots=boots, fixed_ms=0.0, source=source)
     return Shadow(boots=boots, source=f"drawn from {len(boots)} boots of other machines")
 
 

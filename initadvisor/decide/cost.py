@@ -53,7 +53,8 @@ class ObservedBoot:
 class Shadow:
     """What is known of B1 and B2: one of a number of boots, and where B1 is given, that instead.
 
-    ``fixed_ms``: B1 as the user gives it; 0 for a kernel that unpacks synchronously.
+    ``fixed_ms``: B1 as the user gives it; 0 for a kernel that unpacks synchronously, or on one
+    processor.
     """
 
     boots: tuple[ObservedBoot, ...]

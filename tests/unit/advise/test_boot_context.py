@@ -50,6 +50,17 @@ def test_unpacking_is_asynchronous_since_5_13_unless_turned_off(
     assert context.asynchronous is expected
 
 
+@pytest.mark.parametrize(("present", "expected"), [("0", True), ("0-3", False), (None, False)])
+def test_one_processor_is_known_by_what_the_kernel_says(
+    tmp_path: Path, present: str | None, expected: bool
+) -> None:
+    host = host_with(tmp_path)
+    if present:
+        (tmp_path / "sys/devices/system/cpu").mkdir(parents=True)
+        (tmp_path / "sys/devices/system/cpu/present").write_text(f"{present}\n")
+    assert boot_context(host, NEW).one_processor is expected
+
+
 def test_the_whole_boot_is_the_time_before_the_kernel_and_after(tmp_path: Path) -> None:
     host = host_with(tmp_path, systemd=True)
     assert isinstance(host.runner, FakeRunner)

@@ -29,6 +29,7 @@ def known(
     given_read: float | None = None,
     given_shadow: float | None = None,
     asynchronous: bool | None = True,
+    one_processor: bool = False,
 ) -> Knowledge:
     return know_machine(
         read_mb_s=read,
@@ -37,7 +38,11 @@ def known(
         given_overlap_ms=given_shadow,
         unpacked_bytes=100_000_000,
         context=BootContext(
-            asynchronous=asynchronous, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"
+            asynchronous=asynchronous,
+            one_processor=one_processor,
+            whole_boot_ms=None,
+            kernel_mb=10,
+            kernel_mb_source="a test",
         ),
         table=shipped_calibration(),
     )
@@ -83,8 +88,9 @@ def test_the_shadow_is_drawn_from_real_boots_where_it_may_exist(asynchronous: bo
     assert len(shadow.boots) == 30
 
 
-def test_a_synchronous_kernel_has_no_shadow_unless_one_is_given() -> None:
+def test_a_synchronous_kernel_or_one_processor_has_no_shadow_unless_one_is_given() -> None:
     assert known(asynchronous=False).machine.shadow.fixed_ms == 0
+    assert known(one_processor=True).machine.shadow.fixed_ms == 0
     assert known(given_shadow=800).machine.shadow.fixed_ms == 800
 
 
@@ -107,6 +113,7 @@ def test_a_shadow_that_is_known_is_not_said_to_be_unknown() -> None:
     for machine, words in (
         (known(given_shadow=800), f"{OVERLAP}: 800 ms, as given"),
         (known(asynchronous=False), f"{OVERLAP}: none, this kernel unpacks the initramfs"),
+        (known(one_processor=True), f"{OVERLAP}: none, on one processor unpacking"),
     ):
         assert machine.assumptions[1].text.startswith(words)
 
