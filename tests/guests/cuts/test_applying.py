@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.applied import recorded
-from tests.vm.applying import Word, applying_guest, saved
+from tests.vm.applying import Word, applying_guest, copying_guest, saved
 from tests.vm.crash import Kind
 from tests.vm.guest import Loader
 from tests.vm.power_cut import Side, cut_at, cuts
@@ -55,6 +55,15 @@ def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch:
     assert {cut.left for cut in made} == {Side.OLD, Side.NEW}
     assert {Word.BUILT, Word.GOING_BACK} <= {cut.said for cut in made}, "not the whole work"
     assert any(cut.lost for cut in made)
+
+
+@pytest.mark.shows("power cuts", "systemd-boot with kernel-install")
+def test_an_image_and_its_copy_are_whole_in_each_state_that_a_power_cut_leaves(
+    scratch: Path,
+) -> None:
+    """Both are on one vfat file system; the default entry boots the copy."""
+    guest = saved(copying_guest(), scratch / "saved")
+    _assert_no_state_is_torn(recorded(guest, scratch / "reference"))
 
 
 def _assert_no_state_is_torn(reference: Recorded) -> None:
