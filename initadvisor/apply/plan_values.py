@@ -85,7 +85,7 @@ class PartitionSpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedVariant:
-    """Less content for the default image: ``expected`` is in what it is to differ, and no more.
+    """Less content for the default image: ``expected`` is in what it may differ, and no more.
 
     ``loses``: what stops working.
     """
@@ -148,12 +148,14 @@ class StagedImage(RebuiltImage):
 
     ``updates``: what a rebuild with today's setting has otherwise than the installed image, because
     something was updated since; None where that cannot be read, and ``unreadable`` says why.
+    ``missing``: the files that it has not, with a variant.
     """
 
     codec: Codec
     lint: Lint
     updates: ImageDifference | None
     unreadable: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def objection(self) -> str:

@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.apply.apply import Applied
-    from initadvisor.apply.plan_values import (
-        ApplyPlan,
-        PlannedImage,
-        PlannedVariant,
-        StagedImage,
-    )
+    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, StagedImage
     from initadvisor.core.estimates import Estimate
     from initadvisor.image.difference import ImageDifference
 
@@ -138,7 +133,6 @@ def apply(
         ignore_unlocking=ignore_unlocking,
     )
     with _ApplyProgress() as progress:
-        progress.variant = plan.variant
         applied = apply_planned(host, plan, choices, observer=progress)
     print_applied(applied)
 
@@ -157,11 +151,9 @@ def _unless(plan: ApplyPlan) -> str:
 class _ApplyProgress(Progress):
     """Shows progress on a terminal, and what was built once it is there."""
 
-    variant: PlannedVariant | None = None
-
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Print what was built, before anything is decided about it."""
-        print_staged(staged, self.variant)
+        print_staged(staged)
 
 
 def _document(plan: ApplyPlan) -> dict[str, Any]:
@@ -276,12 +268,12 @@ def _save_or_cost(saving_ms: Estimate) -> str:
     return f"cost {figure(turned_round(saving_ms))} ms"
 
 
-def print_staged(staged: Sequence[StagedImage], variant: PlannedVariant | None = None) -> None:
+def print_staged(staged: Sequence[StagedImage]) -> None:
     """Print what was built and what the installed images lack."""
-    content = "same content as with today's setting"
-    if variant:
-        content = f"files missing: {len(variant.expected.removed_files)}, exactly those expected"
     for image in staged:
+        content = "same content as with today's setting"
+        if image.missing:
+            content = f"files missing: {len(image.missing)}, all of them expected"
         click.echo()
         print_paragraph(
             f"{shown(str(image.image.path))}: built as {image.codec}, {_mb(image.size_bytes)} MB, "

@@ -161,14 +161,14 @@ def test_it_boots_once_first_although_the_setting_has_booted_here(
     ("expected", "words"),
     [
         (ImageDifference(), "it lacks firmware$"),
-        (ImageDifference(removed=("bin/sh", "firmware")), "it still has bin/sh$"),
         (ImageDifference(removed=("firmware",), added=("etc/x",)), "it has not etc/x$"),
         (
             ImageDifference(
                 removed=("firmware",),
+                added=("etc/x", "etc/y"),
                 changed=(ChangedEntry(path="init", aspects=(Aspect.SIZE,)),),
             ),
-            "another is init$",
+            "it has not etc/x, etc/y$",
         ),
     ],
 )
@@ -182,13 +182,30 @@ def test_what_lacks_another_file_than_expected_is_refused(
     assert error.hint.startswith("sudo initadvisor contents --variants")
 
 
-def test_a_file_that_comes_is_refused_too(known: Known) -> None:
-    def more(order: Ordered) -> None:
-        small = LINE in "".join(order.config.values())
-        order.image.write_bytes(image(Codec.GZIP, extra="etc" if small else "firmware"))
+@pytest.mark.parametrize(
+    ("small", "words"),
+    [
+        ("etc", "it also has etc$"),
+        ("firmware", "nothing is missing$"),
+        ("init", "another is init$"),
+    ],
+)
+def test_what_comes_changes_or_stays_the_same_is_refused(
+    known: Known, small: str, words: str
+) -> None:
+    def otherwise(order: Ordered) -> None:
+        is_small = LINE in "".join(order.config.values())
+        order.image.write_bytes(image(Codec.GZIP, extra=small if is_small else "firmware"))
 
-    generator(known.machine).make = more
-    known.refused("it also has etc$")
+    generator(known.machine).make = otherwise
+    known.refused(words)
+
+
+def test_what_stays_after_all_is_no_harm(known: Known) -> None:
+    removed = ("bin/sh", "firmware")
+    known.built = dataclasses.replace(known.built, differs=ImageDifference(removed=removed))
+    found = known.apply()
+    assert found.transaction.state is TransactionState.COMMITTED
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,6 @@ def test_what_was_built_can_be_applied_and_nothing_else(machine: Machine) -> Non
     assert (variant["name"], variant["line"]) == ("this-machine", 'hostonly="yes"')
     told, error = call("this-machine", "--confirm")
     assert error is None
-    assert "files missing: 1, exactly those expected" in told
+    assert "files missing: 1, all of them expected" in told
     assert "The next boot is a rehearsal" in told
     assert "the boot after it uses this-machine" in told
