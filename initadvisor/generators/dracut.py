@@ -21,6 +21,7 @@ from initadvisor.generators import (
     threecpio,
 )
 from initadvisor.generators.dracut_config import (
+    SCRIPTS,
     command_line,
     completed,
     config_paths,
@@ -48,6 +49,7 @@ from initadvisor.generators.rewriting import (
     texts_of,
 )
 from initadvisor.generators.running import (
+    NO_HOOKS,
     PrivateBuild,
     build_privately,
     require_installed_system,
@@ -176,6 +178,7 @@ def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...
 
 def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
     """Have dracut build one kernel's image with configuration files of its own."""
+    _require_no_hooks(host)
     files = config_paths(host, _major(host), texts).files
     makes_ukis = evaluate_config(host, _major(host), texts).value("uefi") == "yes"
     prepare = partial(private_build, host, image, files, texts, makes_ukis)
@@ -312,10 +315,20 @@ def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
 
     The configuration decides what is in it, as it does for the installed image.
     """
+    _require_no_hooks(host)
     require_installed_system(host, NAME)
     options = ("--force", *added_configuration(host, image), "--no-compress")
     argv: tuple[str | Path, ...] = ("dracut", *options, "--kver", image.kernel_release, target)
     run_generator(host, argv, directory=target.parent, timeout_s=_BUILD_TIMEOUT_S)
+
+
+def _require_no_hooks(host: Host) -> None:
+    """Raise ``UnsafeError`` where dracut would have what it builds installed (``NO_HOOKS``)."""
+    for script in SCRIPTS:
+        text = host.read_text(script) or ""
+        if _POST_UPDATE in text and NO_HOOKS not in text:
+            msg = f"not building an image: {script} runs the scripts of {_POST_UPDATE} with it"
+            raise UnsafeError(msg, hint="they would install it; a later dracut can do without")
 
 
 def needs_own_uncompressed(_host: Host) -> bool:
@@ -385,6 +398,7 @@ NOTED_INSIDE = ("lib/dracut/build-parameter.txt", "usr/lib/dracut/build-paramete
 """Where dracut keeps its command line for ``--rebuild``, on a merged /usr or not."""
 
 _MAIN = "/etc/dracut.conf"
+_POST_UPDATE = "/etc/initramfs/post-update.d"
 _ADDED = "--add-confdir"
 _NOTED_BYTES = 1 << 16
 

@@ -62,7 +62,7 @@ _PROGRAMS: Final = {
 _REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
 """Variables that put another program in the place of one."""
 
-_SCRIPTS: Final = ("/usr/bin/dracut", "/usr/sbin/dracut")
+SCRIPTS: Final = ("/usr/bin/dracut", "/usr/sbin/dracut")
 """What the configuration is read by, before any of dracut's other files."""
 
 _COMPRESSION: Final = ("compress", "compress_level_??*", "INITRD_COMPRESS")
@@ -194,7 +194,7 @@ def effective_setting(
         msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
         raise InitadvisorError(msg + " and ".join(replaced))
     config.require_unchanged(*_VARIABLES, program="dracut")
-    functions = functions_of(host, *_SCRIPTS)
+    functions = functions_of(host, *SCRIPTS)
     config.require_known(*_COMPRESSION, program="dracut", functions=functions)
     for name, variable in config.steps[-1].items():
         if name.startswith("compress") and not set(variable.attributes) <= set("ax"):

@@ -111,6 +111,13 @@ Hooks of ours look at it and do nothing: what they would be told of is our own d
 not a file, because it ends with the run, however that ends, and reaches a transient unit, too.
 """
 
+NO_HOOKS = "NO_POST_UPDATE_HOOKS"
+"""The variable that keeps Debian's dracut from running /etc/initramfs/post-update.d.
+
+It does so with every image that it has made, wherever that is (read and run: 106 of Debian 13):
+the script of Debian's systemd-boot has kernel-install(8) copy it and the default entry load that.
+"""
+
 
 def run_generator(
     host: Host,
@@ -129,7 +136,7 @@ def run_generator(
         argv,
         directory=directory,
         timeout_s=timeout_s,
-        env={REBUILDING: "1", **(env or {})},
+        env={REBUILDING: "1", NO_HOOKS: "1", **(env or {})},
     )
 
 

@@ -129,6 +129,23 @@ def system(
     """A copy of a distribution whose generator works, so far."""
     generator: ModuleType = request.param
     tree = mkinitcpio_system() if generator is mkinitcpio else debian(Suite.BOOKWORM)
+    return _made(generator, tree, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def with_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
+    """A Debian 13 whose dracut runs the scripts of other packages with each image it has made."""
+    found = _made(dracut, debian(Suite.TRIXIE), tmp_path, monkeypatch)
+    path = found.host.path("/etc/initramfs/post-update.d/own")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('#!/bin/sh\necho "$@" >/boot/told\n')
+    path.chmod(0o755)
+    return found
+
+
+def _made(
+    generator: ModuleType, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> System:
     root, work = tmp_path / "system", tmp_path / "staging"
     hard_linked_copy(tree.root, root)
     work.mkdir()
@@ -158,6 +175,14 @@ def test_hooks_are_told_that_it_is_our_doing(system: System) -> None:
     system.add_hook()
     with staged_images(system.host, system.generator, system.plan(), observer=Unseen()) as (image,):
         assert b"own 1\n" in main_payload(image.staged)
+
+
+def test_nobody_installs_what_is_built(with_hooks: System) -> None:
+    """Debian's systemd-boot would have the default entry load it."""
+    assert "post-update.d" in (with_hooks.host.read_text("/usr/bin/dracut") or "")
+    (image,) = with_hooks.staged(with_hooks.plan())
+    assert image.codec is Codec.ZSTD
+    assert not with_hooks.host.path("/boot/told").exists()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -22,7 +22,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, running
-from initadvisor.generators.running import REBUILDING
+from initadvisor.generators.running import NO_HOOKS, REBUILDING
 from initadvisor.host import run
 from initadvisor.lab.observing import Unseen
 from initadvisor.target import target as target_module
@@ -185,7 +185,7 @@ def test_without_a_fault_it_builds(system: System) -> None:
     assert one.updates.count == 0
     assert isinstance(system.machine.runner, ScriptRunner)
     environments = [env for name, env in system.machine.runner.ran if name == system.script.name]
-    assert [env[REBUILDING] for env in environments] == ["1", "1"]
+    assert [(env[REBUILDING], env[NO_HOOKS]) for env in environments] == [("1", "1")] * 2
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -476,3 +476,15 @@ def test_extended_patterns_are_mkinitcpios_alone(host: Host, write: Write) -> No
     write("/usr/bin/mkinitcpio", "declare -r version='41'\n")
     write("/etc/mkinitcpio.conf", text.format("COMPRESSION"))
     assert mkinitcpio.configured(host, RELEASE).setting.codec is Codec.LZ4
+
+
+def test_what_would_be_installed_at_once_is_not_built(host: Host, write: Write) -> None:
+    """Debian's dracut runs these scripts with what it has made, and can be kept from it."""
+    hooks = "run-parts /etc/initramfs/post-update.d"
+    write("/usr/bin/dracut", f"#!/bin/sh\n{hooks}\n")
+    image = InstalledImage(path=host.path("/boot/initrd.img-6.1.0"), kernel_release="6.1.0")
+    words = r"runs the scripts of /etc/initramfs/post-update\.d"
+    with pytest.raises(UnsafeError, match=words):
+        dracut.build(host, image, host.path("/var/new"), {})
+    with pytest.raises(UnsafeError, match=words):
+        dracut.build_uncompressed(host, image, host.path("/var/new"))
