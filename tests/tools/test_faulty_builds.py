@@ -134,11 +134,14 @@ def system(
 
 @pytest.fixture
 def with_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
-    """A Debian 13 whose dracut runs the scripts of other packages with each image it has made."""
+    """A Debian 13 whose dracut runs the scripts of other packages with each image it has made.
+
+    This one leaves nothing of the image.
+    """
     found = _made(dracut, debian(Suite.TRIXIE), tmp_path, monkeypatch)
     path = found.host.path("/etc/initramfs/post-update.d/own")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('#!/bin/sh\necho "$@" >/boot/told\n')
+    path.write_text('#!/bin/sh\necho >"$2"\n')
     path.chmod(0o755)
     return found
 
@@ -177,12 +180,11 @@ def test_hooks_are_told_that_it_is_our_doing(system: System) -> None:
         assert b"own 1\n" in main_payload(image.staged)
 
 
-def test_nobody_installs_what_is_built(with_hooks: System) -> None:
+def test_no_script_of_others_is_run_with_what_is_built(with_hooks: System) -> None:
     """Debian's systemd-boot would have the default entry load it."""
     assert "post-update.d" in (with_hooks.host.read_text("/usr/bin/dracut") or "")
     (image,) = with_hooks.staged(with_hooks.plan())
     assert image.codec is Codec.ZSTD
-    assert not with_hooks.host.path("/boot/told").exists()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
