@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 SPEEDS_MB_S = (20.0, 100.0, 500.0, 2000.0)
 LIMIT = 0.03
 Z95 = 1.96
+LEAST_LOG_SD = 0.008
+"""Images of three layouts are alike. Content of another kind may differ by more than they do."""
 TABLE = Path(__file__).parent.parent / "initadvisor/data/sampling.json"
 
 
@@ -121,7 +123,8 @@ def fitted(comparisons: list[Comparison]) -> dict[Group, Error]:
         spread = sqrt(statistics.fmean(value**2 for value in every))
         number, freedom = len(means), max(len(means) - 1, 1)
         wider = 1 + (Z95**2 + 1) / (4 * freedom)
-        errors[group] = Error(bias=bias, log_sd=wider * spread * sqrt((number + 1) / freedom))
+        log_sd = wider * spread * sqrt((number + 1) / freedom)
+        errors[group] = Error(bias=bias, log_sd=max(LEAST_LOG_SD, log_sd))
     return errors
 
 

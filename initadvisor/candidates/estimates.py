@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-_SCHEMA = 11
+_SCHEMA = 12
 """Counts up when estimates are made in another way."""
 
 _MOST_LOG_SD = 3.0
@@ -165,7 +165,8 @@ _LARGE_PART, _LARGE_BYTES = 0.07, 8 << 20
 
 _SMALL_BYTES, _SMALLEST_BYTES = 2 << 20, 1 << 20
 _SHORT_BYTES = 32 << 20
-"""Of a content no longer than this the small sample may be twice as large, as the rest is quick."""
+"""Of a content no longer than this the small sample is larger, as the rest is quick."""
+_SHORT_TIMES = 3
 
 _ALONE_DOUBT = 0.025
 """How far a slow setting's size is off besides, where no fast one corrects its small sample."""
@@ -220,7 +221,7 @@ def sample_candidates(
             host=host,
             whole=Sample(content, whole_bytes),
             large=Sample.taken(content, large, new_file),
-            small=small(_SMALL_BYTES * (1 + (whole_bytes <= _SHORT_BYTES))),
+            small=small(_SMALL_BYTES * (_SHORT_TIMES if whole_bytes <= _SHORT_BYTES else 1)),
             smallest=small(_SMALLEST_BYTES),
             new_file=new_file,
         )

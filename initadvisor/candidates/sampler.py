@@ -56,7 +56,7 @@ _RELATIVES = {
 }
 """The codec in which a slow setting has fast relatives."""
 
-_LIKE_THEIR_RELATIVES = frozenset({Codec.GZIP, Codec.LZOP})
+_LIKE_THEIR_RELATIVES = frozenset({Codec.GZIP})
 """Codecs whose slow levels gain about the same on a fast one everywhere: more than 1 MB of them
 tells no more, measured on nine images."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -321,14 +321,17 @@ def all_candidates(
 
 
 _SAME_SIZE = 0.01
-"""Sizes that differ by this fraction or less may be the same, where one is estimated."""
+"""Sizes that differ by this fraction or less may be the same, where one is estimated; or by more,
+where the estimate is less certain.
+"""
 
 
 def _is_like(other: Candidate, today: Candidate) -> bool:
     return (
         other.sampled is not None
         and other.codec is today.codec
-        and abs(other.size.median / today.size.median - 1) <= _SAME_SIZE
+        and abs(log(other.size.median / today.size.median))
+        <= max(_SAME_SIZE, _Z95 * other.size.log_sd)
     )
 
 

@@ -47,7 +47,7 @@ SETTINGS = [
         *("zstd -1", "zstd", "zstd -9", "xz -0", "xz -2"),
     )
 ]
-WITHIN = 0.05
+WITHIN = 0.03
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def test_estimates_are_near_what_the_compressors_make_of_the_whole(tmp_path: Pat
         assert candidate.build_peak_bytes > 0 or size.log_sd == 0
         assert candidate.build_cpu_s > 0 or size.log_sd == 0
         inside += abs(error) <= 1.96 * size.log_sd or error == 0
-    # The intervals are those of real images; made-up words repeat in other ways.
-    assert inside >= len(SETTINGS) / 2
+    # The intervals are those of real images; a made-up content gives one setting in six more room.
+    assert inside >= 5 / 6 * len(SETTINGS)
 
 
 @pytest.mark.parametrize("size_bytes", [1, 1000, 500_000])

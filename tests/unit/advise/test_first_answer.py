@@ -238,9 +238,8 @@ def test_what_a_row_names_by_its_level_is_built_as_it_was_planned(
 def test_an_estimate_of_what_may_be_todays_image_is_no_gain(
     host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        estimates, "_LARGE_BYTES", CONTENT_BYTES
-    )  # of three blocks it is too far off
+    # As near as an estimate of a real image comes; what three blocks give is farther off.
+    monkeypatch.setattr(estimates, "_LARGE_BYTES", CONTENT_BYTES)
     for only in ((TODAY,), CHOICE):
         for objective in Objective:
             answer = asked(host, image, only=only, objective=objective, build=True)
