@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.codecs import Codec
@@ -13,7 +14,7 @@ from initadvisor.host.load import BUSY_PART, OthersLoad, is_quiet
 from initadvisor.image.decompressors.decompress import decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -58,7 +59,8 @@ def decompression_ms(
     is kept on disk as it comes and counts in later runs on the same processor: where others used
     the processors meanwhile, until the machine is quiet.
     """
-    known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
+    quiet = cache(partial(is_quiet, host))
+    known = {stream.sha256: list(_stored(host, stream, quiet)) for stream in streams}
     order = list(streams)
     shuffle = random.Random(seed).shuffle  # noqa: S311 - not for secrets
     for turn in range(rounds):
@@ -78,7 +80,7 @@ def decompression_ms(
 
 def remember(host: Host, stream: Stream, elapsed_ms: float) -> None:
     """Keep a sample that was taken elsewhere, where there is none yet."""
-    if not _stored(host, stream):
+    if not _stored(host, stream, partial(is_quiet, host)):
         _store(host, stream, [elapsed_ms], busy=False)
 
 
@@ -115,12 +117,12 @@ class _KeptSamples:
     busy: bool
 
 
-def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
+def _stored(host: Host, stream: Stream, quiet: Callable[[], bool]) -> tuple[float, ...]:
     """Return the samples of earlier runs on this processor; what cannot be read counts as none."""
     kept = read_cached(_file(host, stream), _KeptSamples)
     known = kept and (kept.schema, kept.cpu) == (_SCHEMA, cpu_model(host))
     plausible = kept and max(kept.samples_ms, default=0.0) <= _MOST_MS
-    if not (kept and known and plausible) or (kept.busy and is_quiet(host)):
+    if not (kept and known and plausible) or (kept.busy and quiet()):
         return ()
     return kept.samples_ms
 
