@@ -119,7 +119,7 @@ def _processors(machine: Machine) -> tuple[str, ...]:
 
 
 def _all_drives(guest: Guest, machine: Machine) -> tuple[Drive, ...]:
-    own = Drive(path=guest.disk.path, serial="guest", recording=machine.recording)
+    own = Drive(path=guest.disk.path, serial="QM00001", recording=machine.recording)
     return (own, *machine.drives)
 
 
