@@ -20,7 +20,7 @@ from tests.fixtures.debian import program
 from tests.vm.boot import boot
 from tests.vm.entries import add_trial_entry
 from tests.vm.filesystems import write
-from tests.vm.machine import Machine
+from tests.vm.machine import Bus, Machine
 from tests.vm.reporter import loader_variable, reported
 from tests.vm.witness import witnessed
 
@@ -57,7 +57,7 @@ OPTIONS = f"initcall_blacklist={','.join(_WITHOUT)}"
 class Disk(Enum):
     """What the images are read from: 10 MB/s, or as fast as the firmware can."""
 
-    SLOW = Machine(deterministic=True, bare_metal=True, usb_stick=True)
+    SLOW = Machine(deterministic=True, bare_metal=True, bus=Bus.USB_2)
     FAST = Machine(deterministic=True, bare_metal=True)
 
 

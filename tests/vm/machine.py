@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tests.vm import tools
@@ -28,12 +29,24 @@ _IN_ORDER = ("-object", "main-loop,id=main-loop,thread-pool-max=1")
 _SERIAL = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
 
 
+class Bus(StrEnum):
+    """What a disk is connected by."""
+
+    VIRTIO = "virtio"
+    """In the guest it is ``/dev/disk/by-id/virtio-SERIAL``."""
+    SATA = "sata"
+    NVME = "nvme"
+    USB_2 = "usb-2"
+    """QEMU goes by the guest's clock there: 10 MB/s, always the same on a deterministic machine."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drive:
-    """A disk beside the guest's own; in the guest it is ``/dev/disk/by-id/virtio-SERIAL``."""
+    """A disk; only one on virtio can be recorded."""
 
     path: Path
     serial: str
+    bus: Bus = Bus.VIRTIO
     recording: Recording | None = None
 
 
@@ -47,12 +60,10 @@ class Machine:
     ``beside`` has it unpack beside its other work, as kernels do, on two processors in turns.
     ``bare_metal`` hides the hypervisor from the loader, which then says when it read what.
     ``read_bytes_per_s`` is how fast the guest's disk is, for firmware and kernel alike, None for as
-    fast as it goes; the host's clock decides that, so that it does not repeat by the guest's. With
-    ``usb_stick`` that disk is on USB 2, where QEMU goes by the guest's clock: 10 MB/s, and always
-    the same where the machine is deterministic. With ``root_beside`` the root file system is on a
-    disk of its own as well, ``/dev/vdb``, which is not held back. ``extra_command_line`` is added
-    to the kernel's by the loader, the image on the disk stays as it is; GRUB and systemd before 254
-    cannot do that.
+    fast as it goes; the host's clock decides that, so that it does not repeat by the guest's.
+    ``bus`` is that disk's. With ``root_beside`` the root file system is on a disk of its own as
+    well, on virtio, which is not held back. ``extra_command_line`` is added to the kernel's by
+    the loader, the image on the disk stays as it is; GRUB and systemd before 254 cannot do that.
     ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM. ``control`` is where QEMU
     takes orders (see ``Qmp``); ``saved`` is a file that another machine, the same but for what its
     disks are kept in, was saved to: this one goes on from there. ``also`` is more for QEMU.
@@ -64,7 +75,7 @@ class Machine:
     beside: bool = False
     bare_metal: bool = False
     read_bytes_per_s: int | None = None
-    usb_stick: bool = False
+    bus: Bus = Bus.VIRTIO
     root_beside: bool = False
     extra_command_line: str = ""
     recording: Recording | None = None
@@ -119,7 +130,9 @@ def _processors(machine: Machine) -> tuple[str, ...]:
 
 
 def _all_drives(guest: Guest, machine: Machine) -> tuple[Drive, ...]:
-    own = Drive(path=guest.disk.path, serial="QM00001", recording=machine.recording)
+    own = Drive(
+        path=guest.disk.path, serial="QM00001", bus=machine.bus, recording=machine.recording
+    )
     return (own, *machine.drives)
 
 
@@ -137,18 +150,28 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
             how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
         if is_own and machine.read_bytes_per_s:
             how += f",throttling.bps-read={machine.read_bytes_per_s}"
-        # Merged requests may be more pieces than QEMU's log can add its own to, and they fail.
-        kind = "virtio-blk-pci" + (",request-merging=off" if drive.recording else "")
-        if is_own and machine.usb_stick:
+        if drive.bus is Bus.USB_2:
             arguments += ["-device", "usb-ehci,id=usb"]
-            kind = "usb-storage,bus=usb.0"
         if is_own and machine.root_beside:
             how += ",file.locking=off"
-        device = f"{kind},drive=d{number},serial={drive.serial},bootindex={number + 1}"
+        device = f"{_device(drive)},drive=d{number},serial={drive.serial},bootindex={number + 1}"
         arguments += ["-drive", f"if=none,id=d{number},{how}", "-device", device]
         if is_own and machine.root_beside:
             arguments += _root_beside(guest)
     return arguments
+
+
+def _device(drive: Drive) -> str:
+    match drive.bus:
+        case Bus.VIRTIO:
+            # Merged requests may be more pieces than QEMU's log can add its own to, and they fail.
+            return "virtio-blk-pci" + (",request-merging=off" if drive.recording else "")
+        case Bus.SATA:
+            return "ide-hd"
+        case Bus.NVME:
+            return "nvme"
+        case Bus.USB_2:
+            return "usb-storage,bus=usb.0"
 
 
 def _root_beside(guest: Guest) -> list[str]:
