@@ -1,6 +1,7 @@
 """The loop that closes by itself: a kernel is upgraded, and from then on a guest is only rebooted.
 
-initadvisor is installed as the package that makepkg builds, and enabled with the policy ``apply``.
+initadvisor is enabled with the policy ``apply``. Where there is pacman it is installed as the
+package that makepkg builds.
 """
 
 from __future__ import annotations
@@ -8,41 +9,67 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fixtures.arch_package import built_package, information_of
 from tests.fixtures.cache import made_once
-from tests.vm.arch import CONFIGURATION, kernel_package
-from tests.vm.boot import Then, boot
+from tests.vm import arch
+from tests.vm.boot import Then, boot, running
 from tests.vm.entries import default_entry
-from tests.vm.filesystems import read, write
-from tests.vm.guest import Generator, Recipe, guest
-from tests.vm.installed import CHECKOUT, WHERE, compiled
-from tests.vm.loop_boots import Told, left
-from tests.vm.loop_guest import put_patience
-from tests.vm.loop_scripts import AT_REST, RECORDED, SEEN, look
-from tests.vm.machine import Machine
-from tests.vm.outside_engine import put_engine, with_engine
+from tests.vm.filesystems import Vfat, read, write
+from tests.vm.guest import Generator, Loader, Recipe, guest
+from tests.vm.installed import CHECKOUT, WHERE, compiled, install
+from tests.vm.loop_boots import GOES_ON, WATCHDOG, Told, left
+from tests.vm.loop_guest import (
+    KERNEL_PACKAGE,
+    NEXT_KERNEL_PACKAGE,
+    kernel_package,
+    prepared,
+    put_advisors,
+)
+from tests.vm.loop_scripts import AT_REST, DPKG_ON_FAT, IN_PLACE, RECORDED, SEEN, look
+from tests.vm.machine import Bus, Machine
+from tests.vm.outside_engine import with_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tests.vm.boot import Boot
     from tests.vm.guest import Guest
 
 SLOW_BYTES_PER_S = 1_200_000
 """A disk so slow that the host's other work makes no difference to what suits it."""
-_TODAY = "COMPRESSION=xz\nCOMPRESSION_OPTIONS=(-0)\n"
+SETTINGS = ("lz4", "zstd")
+"""What is tried, where a test does not say otherwise."""
+BEFORE = "xz -0"
 """Which suits neither a slow disk nor a fast one."""
-_SETTINGS = ("lz4", "zstd")
-_ROOT = "root=/dev/vdb"
+_ROOT = "root=/dev/vda"
 _PACKAGES = "/root/packages"
-_CONFIG = f"""\
-[candidates]
-settings = [{", ".join(f'"{setting}"' for setting in _SETTINGS)}]
-"""
 _UNITS = "/etc/systemd/system"
 _DAEMON_TIMER = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
 _DAEMON = "[Unit]\nAfter=initadvisor-measure.service initadvisor-settle.service\n"
+_HOOK = """\
+#!/bin/sh
+[ "$1" != prereqs ] || exit 0
+. /usr/share/initramfs-tools/hook-functions
+# Content, so that how it is compressed makes a difference.
+copy_exec /usr/bin/python3
+copy_exec /usr/lib/x86_64-linux-gnu/libcrypto.so.3
+"""
+_DRACUT = """\
+dracutmodules="base dash fs-lib kernel-modules rootfs-block udev-rules"
+drivers="virtio_pci virtio_blk ext4"
+filesystems="ext4"
+# Content, so that how it is compressed makes a difference.
+install_items="/usr/bin/python3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3"
+"""
+"""As little as boots: without KVM, dracut takes a quarter of an hour for all that it has. Whether
+it is for this machine only, the plugin decides.
+"""
+_ENABLE = "initadvisor enable --policy apply --yes"
 _WORKED = f"""
 while sleep 10; do
     now=$(systemctl show -P StatusText initadvisord.service)
@@ -60,68 +87,166 @@ kill $telling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """What there was to see: in the boot that upgraded the kernel, and at the end of each after."""
+    """What there was to see: in the boot that upgraded the kernel, and at the end of each after.
+
+    ``again``: in the boot that upgraded it once more, and in the next.
+    """
 
     upgraded: Told
     boots: tuple[Told, ...]
+    again: tuple[Told, ...] = ()
 
 
-def closed(directory: Path, read_bytes_per_s: int | None, *, most_boots: int) -> Closed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How a generator's guest gets its kernels."""
+
+    prepared: Callable[[Path, Sequence[str]], Guest]
+    """Return one that was never booted, with today's setting, what to try and the packages."""
+    enable: Callable[[], str]
+    """Return the commands of a person who wants initadvisor to do it all."""
+    upgrade: str
+    upgrade_again: str
+
+
+def closed(
+    generator: Generator,
+    directory: Path,
+    read_bytes_per_s: int | None,
+    *,
+    most_boots: int,
+    settings: Sequence[str] = SETTINGS,
+    again: bool = False,
+) -> Closed:
     """Have a guest upgrade its kernel, and reboot it until it has changed its setting.
 
     ``read_bytes_per_s``: of the disk that its images are on, None for as fast as it goes.
+    ``again``: have it upgrade its kernel once more then, and reboot it once.
     """
-    copy = _prepared(directory / "guest")
-    loop = _Loop(copy, directory, read_bytes_per_s)
-    upgraded = loop.boot(_upgrade())
-    before = upgraded.look["configuration"]
-    boots: list[Told] = []
-    while len(boots) < most_boots and (boots or [upgraded])[-1].look["configuration"] == before:
-        boots.append(loop.boot(_WORKED))
-    return Closed(upgraded=upgraded, boots=tuple(boots))
+    loop = ClosedLoop.begun(generator, directory, read_bytes_per_s, settings)
+    upgraded = loop.upgrade()
+    boots = loop.until_configured(upgraded, most_boots=most_boots)
+    more = (loop.upgrade_again(), loop.reboot()) if again else ()
+    return Closed(upgraded=upgraded, boots=boots, again=more)
 
 
-class _Loop:
-    def __init__(self, copy: Guest, logs: Path, read_bytes_per_s: int | None) -> None:
-        self._guest, self._logs, self._number = copy, logs, 0
-        machine = Machine(bare_metal=True, root_beside=True, read_bytes_per_s=read_bytes_per_s)
-        self._machine = with_engine(machine)
+@dataclass(slots=True, kw_only=True)
+class ClosedLoop:
+    """A guest, and how it is booted; ``logs`` is where the console's lines go."""
 
-    def boot(self, script: str) -> Told:
-        self._number += 1
-        done = boot(
-            self._guest,
-            self._machine,
-            script=script + look(SEEN, self._guest.recipe.generator),
-            then=Then.REBOOT,
-            log=self._logs / f"boot-{self._number}.log",
+    guest: Guest
+    logs: Path
+    machine: Machine
+    boots: int = field(default=0)
+
+    @classmethod
+    def begun(
+        cls,
+        generator: Generator,
+        directory: Path,
+        read_bytes_per_s: int | None,
+        settings: Sequence[str] = SETTINGS,
+    ) -> ClosedLoop:
+        """Return a guest that was never booted."""
+        copy = _WAYS[generator].prepared(directory / "guest", settings)
+        _have_root_beside(copy)
+        root = copy.disk.root
+        write(root, "/etc/modules-load.d/disk.conf", "nvme\n")
+        write(root, f"{_UNITS}/initadvisord.timer.d/soon.conf", _DAEMON_TIMER)
+        write(root, f"{_UNITS}/initadvisord.service.d/last.conf", _DAEMON)
+        # By virtio a loader reads all of a file at once, and what one request takes QEMU holds back
+        # the next for: how long a file takes would be a matter of what is read after it. By NVMe
+        # no request is larger than 512 KiB.
+        machine = Machine(
+            bare_metal=True,
+            bus=Bus.NVME,
+            root_beside=True,
+            read_bytes_per_s=read_bytes_per_s,
+            also=WATCHDOG,
         )
-        return Told(boot=done, look=left(self._guest, SEEN))
+        return cls(guest=copy, logs=directory, machine=with_engine(machine))
+
+    def copied_to(self, directory: Path) -> ClosedLoop:
+        """Return another guest that goes on from here."""
+        directory.mkdir(exist_ok=True)
+        return replace(self, guest=self.guest.copied_to(directory / "guest"), logs=directory)
+
+    def upgrade(self) -> Told:
+        """Boot, enable initadvisor, and have the kernel upgraded."""
+        way = self._way
+        return self.reboot(f"{way.enable()}\n{way.upgrade}\n{_WORKED}")
+
+    def upgrade_again(self) -> Told:
+        """Boot, and have the kernel upgraded when there is nothing more to do."""
+        return self.reboot(f"{_WORKED}\n{self._way.upgrade_again}\n{AT_REST}")
+
+    def upgrade_at_once(self) -> Told:
+        """Boot, and have the kernel upgraded while it is found out how that boot went."""
+        return self.reboot(f"{self._way.upgrade_again}\n{_WORKED}")
+
+    def until_armed(self, told: Told, *, most_boots: int) -> tuple[Told, ...]:
+        """Boot until the next boot is a candidate's."""
+        boots: list[Told] = []
+        while len(boots) < most_boots and not _is_candidates(told):
+            told = self.reboot()
+            boots.append(told)
+        assert _is_candidates(told), told.look["said"]
+        return tuple(boots)
+
+    def until_configured(self, told: Told, *, most_boots: int) -> tuple[Told, ...]:
+        """Boot until the configuration is not what it was in ``told``."""
+        before = told.look["configuration"]
+        boots: list[Told] = []
+        while len(boots) < most_boots and told.look["configuration"] == before:
+            told = self.reboot()
+            boots.append(told)
+        return tuple(boots)
+
+    def reboot(self, script: str = _WORKED, *, hangs: bool = False) -> Told:
+        """Boot to the end, and look; what ``hangs`` comes back by itself."""
+        done = boot(
+            self.guest,
+            replace(self.machine, also=(*self.machine.also, *GOES_ON)) if hangs else self.machine,
+            script=script + look(SEEN, self.guest.recipe.generator),
+            then=Then.POWER_OFF if hangs else Then.REBOOT,
+            log=self._log(),
+        )
+        return Told(boot=done, look=left(self.guest, SEEN))
+
+    def fail(self) -> Boot:
+        """Boot what does not come up, and ends by itself."""
+        return boot(self.guest, self.machine, log=self._log())
+
+    def cut(self, word: str) -> Boot:
+        """Boot, and cut the power when the machine has said a word."""
+        with running(self.guest, self.machine, log=self._log()) as started:
+            started.wait_for(word)
+            started.kill()
+            return started.wait_for_end()
+
+    @property
+    def _way(self) -> _Way:
+        return _WAYS[self.guest.recipe.generator]
+
+    def _log(self) -> Path:
+        self.boots += 1
+        return self.logs / f"boot-{self.boots}.log"
 
 
-def _prepared(directory: Path) -> Guest:
-    """Return a guest that was never booted, with today's setting and both packages beside."""
-    copy = guest(Recipe(generator=Generator.MKINITCPIO)).copied_to(directory)
-    root = copy.disk.root
-    _have_root_beside(copy)
-    put_engine(copy)
-    put_patience(copy)
-    write(root, f"{_UNITS}/initadvisord.timer.d/soon.conf", _DAEMON_TIMER)
-    write(root, f"{_UNITS}/initadvisord.service.d/last.conf", _DAEMON)
-    write(root, "/etc/initadvisor.toml", _CONFIG)
-    text = read(root, CONFIGURATION).decode()
-    assert "COMPRESSION=lz4\n" in text
-    write(root, CONFIGURATION, text.replace("COMPRESSION=lz4\n", _TODAY))
-    root.put(
-        {
-            f"{_PACKAGES}/linux.pkg.tar": kernel_package(copy.recipe.suite, 2),
-            f"{_PACKAGES}/initadvisor.pkg.tar": _package(),
-        }
-    )
-    # Compiled by the guest's Python; the package has what the host's has compiled.
-    python = compiled(copy.recipe.suite)
-    root.put({f"{WHERE}/{path.relative_to(python)}": path for path in python.rglob("*.pyc")})
-    return copy
+def armed(told: Told) -> dict[str, Any] | None:
+    """Return what the next boot is of, by a campaign or to prove a setting: stage and setting."""
+    if told.look["campaign"] and (found := told.armed):
+        return {"stage": found["armed_boot"]["stage"], "setting": found["setting"]}
+    for transaction in told.look["transactions"]:
+        if transaction["state"] == "proving":
+            stage = transaction["armed_boot"]["stage"]
+            return {"stage": stage, "setting": transaction["setting"]["after"]}
+    return None
+
+
+def _is_candidates(told: Told) -> bool:
+    found = armed(told)
+    return found is not None and found["stage"] != "rehearsal" and found["setting"] in SETTINGS
 
 
 def _have_root_beside(copy: Guest) -> None:
@@ -129,7 +254,7 @@ def _have_root_beside(copy: Guest) -> None:
     root, esp = copy.disk.root, copy.disk.files("/boot")
     partition = f"PARTUUID={copy.disk.partition('/').guid}"
     places = (
-        (root, "/etc/fstab", f"{partition} / ", "/dev/vdb / "),
+        (root, "/etc/fstab", f"{partition} / ", "/dev/vda / "),
         (root, "/etc/kernel/cmdline", f"root={partition}", _ROOT),
         (esp, f"/loader/entries/{default_entry(copy)}", f"root={partition}", _ROOT),
     )
@@ -139,17 +264,89 @@ def _have_root_beside(copy: Guest) -> None:
         write(files, path, text.replace(before, after))
 
 
-def _upgrade() -> str:
-    """Return what the guest does first: what a person does once, and a kernel's upgrade."""
+def _with_pacman(directory: Path, settings: Sequence[str]) -> Guest:
+    copy = guest(Recipe(generator=Generator.MKINITCPIO)).copied_to(directory)
+    root = copy.disk.root
+    put_advisors(copy, settings)
+    text = read(root, arch.CONFIGURATION).decode()
+    assert "COMPRESSION=lz4\n" in text
+    today = "COMPRESSION=xz\nCOMPRESSION_OPTIONS=(-0)\n"
+    write(root, arch.CONFIGURATION, text.replace("COMPRESSION=lz4\n", today))
+    root.put(
+        {
+            f"{_PACKAGES}/linux.pkg.tar": arch.kernel_package(copy.recipe.suite, 2),
+            f"{_PACKAGES}/linux-next.pkg.tar": arch.kernel_package(copy.recipe.suite, 3),
+            f"{_PACKAGES}/initadvisor.pkg.tar": _package(),
+        }
+    )
+    # Compiled by the guest's Python; the package has what the host's has compiled.
+    python = compiled(copy.recipe.suite)
+    root.put({f"{WHERE}/{path.relative_to(python)}": path for path in python.rglob("*.pyc")})
+    return copy
+
+
+def _enable_with_pacman() -> str:
     depends = information_of(_package())["depend"]
     assumed = shlex.join(f"--assume-installed={name}" for name in depends)
     return f"""
 pacman --noconfirm {assumed} --upgrade {_PACKAGES}/initadvisor.pkg.tar
 systemctl daemon-reload
-initadvisor enable --policy apply --yes
-pacman --noconfirm --upgrade {_PACKAGES}/linux.pkg.tar
-{_WORKED}
+{_ENABLE}
 """
+
+
+def _with_dpkg(directory: Path, settings: Sequence[str]) -> Guest:
+    copy = prepared(Loader.SYSTEMD_BOOT, directory, settings)
+    write(copy.disk.root, "/etc/initramfs-tools/hooks/content", _HOOK, mode=0o755)
+    copy.disk.root.put({NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)})
+    return copy
+
+
+def _with_kernel_install(directory: Path, settings: Sequence[str]) -> Guest:
+    """Return one whose entry loads the image where dracut's plugin has it put."""
+    copy = guest(Recipe(generator=Generator.DRACUT)).copied_to(directory)
+    root, esp = copy.disk.root, copy.disk.files("/boot")
+    install(copy, hooks="kernel-install debian")
+    put_advisors(copy, settings)
+    write(root, "/etc/dracut.conf", 'compress="xz --check=crc32 -0"\n')
+    write(root, "/etc/dracut.conf.d/guest.conf", _DRACUT)
+    write(root, "/etc/kernel/install.conf", "layout=bls\ninitrd_generator=dracut\n")
+    entry, where = f"/loader/entries/{default_entry(copy)}", f"/debian/{copy.release}"
+    image = f"{where}/{copy.recipe.image_name.format(release=copy.release)}"
+    text = read(esp, entry).decode()
+    assert image in text
+    write(esp, entry, text.replace(image, f"{where}/initrd"))
+    esp.put({f"{where}/initrd": copy.initrd})
+    assert isinstance(esp, Vfat)
+    esp.remove(image)
+    root.put(
+        {KERNEL_PACKAGE: kernel_package(copy, 1), NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)}
+    )
+    return copy
+
+
+_WAYS = {
+    Generator.MKINITCPIO: _Way(
+        prepared=_with_pacman,
+        enable=_enable_with_pacman,
+        upgrade=f"pacman --noconfirm --upgrade {_PACKAGES}/linux.pkg.tar",
+        upgrade_again=f"pacman --noconfirm --upgrade {_PACKAGES}/linux-next.pkg.tar",
+    ),
+    Generator.INITRAMFS_TOOLS: _Way(
+        prepared=_with_dpkg,
+        enable=lambda: f"{IN_PLACE}\nmodprobe i6300esb\n{_ENABLE}",
+        upgrade=f"{DPKG_ON_FAT}\ndpkg -i {KERNEL_PACKAGE}",
+        upgrade_again=f"{DPKG_ON_FAT}\ndpkg -i {NEXT_KERNEL_PACKAGE}",
+    ),
+    # Debian's hook has the image in /boot, and a plugin of its systemd, 55-initrd.install, adds
+    # what lies there; without both, systemd-boot's hook has dracut's plugin make the image.
+    Generator.DRACUT: _Way(
+        prepared=_with_kernel_install,
+        enable=lambda: f"rm /etc/kernel/postinst.d/dracut /boot/initrd.img-*\n{_ENABLE}",
+        upgrade=f"{DPKG_ON_FAT}\ndpkg -i {KERNEL_PACKAGE}",
+        upgrade_again=f"{DPKG_ON_FAT}\ndpkg -i {NEXT_KERNEL_PACKAGE}",
+    ),
+}
 
 
 def _package() -> Path:

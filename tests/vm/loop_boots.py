@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     Fault = Callable[[bytes], bytes]
 
-_WATCHDOG = ("-device", "i6300esb")
-_GOES_ON = ("-action", "reboot=reset")
+WATCHDOG = ("-device", "i6300esb")
+GOES_ON = ("-action", "reboot=reset")
 """Have a reset be what it is elsewhere, in the same QEMU: the watchdog remembers that it did it."""
 
 _MOST_BOOTS = 12
@@ -218,5 +218,5 @@ def left(guest: Guest, path: str) -> dict[str, Any]:
 
 
 def _machine(*, hangs: bool = False) -> Machine:
-    also = (*_WATCHDOG, *(_GOES_ON if hangs else ()))
+    also = (*WATCHDOG, *(GOES_ON if hangs else ()))
     return with_engine(Machine(bare_metal=True, also=also))

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from tests.vm.guest import Guest, Loader
 
 KERNEL_PACKAGE = "/root/linux-image.deb"
+NEXT_KERNEL_PACKAGE = "/root/linux-image-next.deb"
 
 SLOW = "COMPRESS=xz\nCOMPRESSLEVEL=0\n"
 """So slow to unpack that no other load of the host makes up for it."""
 _UNITS = "/etc/systemd/system"
 _SOON = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
 _AT_EACH_BOOT = ("initadvisor-measure", "initadvisor-settle")
-_PATIENT = "[Service]\nTimeoutStartSec=1h\n"
-"""Their own minutes are not enough for an emulated guest that gets a tenth of a processor."""
+_PATIENT = "[Service]\nTimeoutStartSec=1h\nRestartSec=5s\n"
+"""Their own minutes are not enough for an emulated guest that gets a tenth of a processor; and what
+tries again later, since another program is at work, need not wait for long.
+"""
 _WATCHDOG_MODULE = "i6300esb"
 
 
@@ -46,16 +49,23 @@ def prepared(
     """
     copy = guest(Recipe(loader=loader)).copied_to(directory)
     boot_own_image(copy, today)
-    install(copy, hooks="debian")
-    put_engine(copy)
     root = copy.disk.root
     modules = read(root, "/etc/initramfs-tools/modules").decode()
     write(root, "/etc/initramfs-tools/modules", f"{modules}{_WATCHDOG_MODULE}\n")
-    named = ", ".join(f'"{setting}"' for setting in settings)
-    write(root, "/etc/initadvisor.toml", f"[candidates]\nsettings = [{named}]\n")
-    put_patience(copy)
-    root.put({KERNEL_PACKAGE: _kernel_package(copy)})
+    install(copy, hooks="kernel-install debian")
+    put_advisors(copy, settings)
+    root.put({KERNEL_PACKAGE: kernel_package(copy, 1)})
     return copy
+
+
+def put_advisors(copy: Guest, settings: Sequence[str]) -> None:
+    """Give an installed initadvisor an engine, these candidates, and units that wait for nothing
+    but their work.
+    """
+    put_engine(copy)
+    named = ", ".join(f'"{setting}"' for setting in settings)
+    write(copy.disk.root, "/etc/initadvisor.toml", f"[candidates]\nsettings = [{named}]\n")
+    put_patience(copy)
 
 
 def put_patience(copy: Guest) -> None:
@@ -66,7 +76,7 @@ def put_patience(copy: Guest) -> None:
         write(root, f"{_UNITS}/{unit}.service.d/patient.conf", _PATIENT)
 
 
-def _kernel_package(copy: Guest) -> Path:
+def kernel_package(copy: Guest, revision: int) -> Path:
     """Return the package of the guest's kernel as a later revision, which is an upgrade to dpkg.
 
     It is not compressed, and has fewer modules: without KVM that would take longer than all the
@@ -81,7 +91,7 @@ def _kernel_package(copy: Guest) -> Path:
             subprocess.run([deb, "-R", original, tree], check=True)
             control = tree / "DEBIAN/control"
             lines = control.read_text().splitlines()
-            changed = [f"{x}+b1" if x.startswith("Version: ") else x for x in lines]
+            changed = [f"{x}+b{revision}" if x.startswith("Version: ") else x for x in lines]
             assert changed != lines
             control.write_text("\n".join([*changed, ""]))
             (modules,) = tree.glob("usr/lib/modules/*/kernel")
@@ -90,4 +100,4 @@ def _kernel_package(copy: Guest) -> Path:
             build = [deb, "--root-owner-group", "-Znone", "-b", str(tree), str(target)]
             subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
 
-    return made_once(f"upgrade-of-{copy.release}", (original.name, *NOT_UPGRADED), make)
+    return made_once(f"upgrade-{revision}-of-{copy.release}", (original.name, *NOT_UPGRADED), make)

@@ -16,6 +16,7 @@ SEEN, RECOMMENDATION, HISTORY = (
 )
 _IMAGE_AND_CONFIGURATION = {
     Generator.INITRAMFS_TOOLS: ("/boot/initrd.img-*", "/etc/initramfs-tools/initramfs.conf"),
+    Generator.DRACUT: ("/boot/debian/*/initrd", "/etc/dracut.conf"),
     Generator.MKINITCPIO: ("/boot/initramfs-linux.img", "/etc/mkinitcpio.conf"),
 }
 _LOOKING = """
@@ -23,6 +24,9 @@ import glob, hashlib, json, os, pathlib, subprocess
 
 def said(*argv):
     return subprocess.run(argv, capture_output=True, text=True).stdout
+
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 def records(pattern):
     return [json.loads(pathlib.Path(path).read_text()) for path in sorted(glob.glob(pattern))]
@@ -46,10 +50,11 @@ print(json.dumps({
     "campaign": (records(state + "/campaigns/*.json") or [None])[-1],
     "transactions": records(state + "/transactions/*.json"),
     "candidates": built,
-    "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
+    "image": digest(image),
+    "copies": [digest(path) for path in glob.glob("/boot/efi/debian/*/initrd.img-*")],
     "image_bytes": os.stat(image).st_size,
     "configuration": pathlib.Path("@CONFIGURATION@").read_text(),
-    "slot": glob.glob("/boot/.initadvisor-*-trial*"),
+    "slot": glob.glob("/boot/**/.initadvisor-*-trial*", recursive=True),
     "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
     "said": ours,
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
@@ -62,13 +67,20 @@ at_rest() {
 }
 until at_rest; do sleep 3; done
 """
+DPKG_ON_FAT = """
+# dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
+# upgraded there, only others can be put beside them.
+[ "$(stat -f -c %T /boot)" != msdos ] || rm -f /boot/{vmlinuz,System.map,config}-$(uname -r)
+"""
+IN_PLACE = """
+# Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
+grep -qs /debian/ /boot/{,efi/}loader/entries/*.conf ||
+    rm -f /etc/kernel/post{inst,rm}.d/zz-systemd-boot /etc/initramfs/post-update.d/systemd-boot
+"""
 UPGRADE = f"""
 {ENABLE}
-# Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
-rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot /etc/initramfs/post-update.d/systemd-boot
-# And dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
-# upgraded there, only others can be put beside them.
-[ "$(stat -f -c %T /boot)" != msdos ] || rm /boot/{{vmlinuz,System.map,config}}-$(uname -r)
+{IN_PLACE}
+{DPKG_ON_FAT}
 modprobe i6300esb
 systemctl enable --quiet --now initadvisord.path
 dpkg -i {KERNEL_PACKAGE}
