@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.fixtures.cache import made_once
 from tests.vm.boot import ScriptFailedError, boot, running
-from tests.vm.filesystems import read, write
+from tests.vm.filesystems import Vfat, read, write
 from tests.vm.guest import Guest, Loader, Recipe, guest
 from tests.vm.installed import ENABLE, install
 from tests.vm.machine import Machine
@@ -156,12 +156,42 @@ def boot_own_image(made: Guest, setting: str) -> None:
     configure(made, setting)
     if made.recipe.loader.is_grub:  # its entry has it so already
         return
+    directory = f"/debian/{made.release}"
+    _change_entry(
+        made,
+        ((f"{directory}/linux", f"/vmlinuz-{made.release}"), (f"{directory}/initrd", "/initrd")),
+    )
+
+
+def boot_copy(made: Guest) -> None:
+    """Have /boot on the root file system and the ESP at /boot/efi, as Debian's installer does, and
+    the default entry name the copy of the image that kernel-install(8) makes again.
+    """
+    directory = f"/debian/{made.release}"
+    _change_entry(
+        made,
+        ((f"/vmlinuz-{made.release}", f"{directory}/linux"), ("/initrd", f"{directory}/initrd")),
+    )
+    root, esp = made.disk.root, made.disk.files("/boot")
+    assert isinstance(esp, Vfat)
+    table = read(root, "/etc/fstab").decode()
+    assert table.count(" /boot vfat ") == 1
+    write(root, "/etc/fstab", table.replace(" /boot vfat ", " /boot/efi vfat "))
+    write(root, "/boot/efi/here", "the ESP is not mounted\n")
+    for name in esp.names("/"):
+        if made.release in name:
+            write(root, f"/boot/{name}", read(esp, f"/{name}"))
+            esp.remove(f"/{name}")
+
+
+def _change_entry(made: Guest, changes: tuple[tuple[str, str], ...]) -> None:
     files = made.disk.files("/boot")
     path = f"/loader/entries/debian-{made.release}.conf"
     text = read(files, path).decode()
-    directory = f"/debian/{made.release}"
-    text = text.replace(f"{directory}/linux", f"/vmlinuz-{made.release}")
-    write(files, path, text.replace(f"{directory}/initrd", "/initrd"))
+    for before, after in changes:
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    write(files, path, text)
 
 
 def saved(made: Guest, directory: Path) -> Saved:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
-from tests.vm.filesystems import read, write
+from tests.vm.filesystems import Vfat, read, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,4 +65,7 @@ def have_it_hang(image: bytes) -> bytes:
 def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
     """Change what lies in the trial slot of a guest that is switched off."""
     boot = guest.disk.files("/boot")
-    write(boot, SLOT, change(read(boot, SLOT)), mode=0o600)
+    slot = SLOT
+    if isinstance(boot, Vfat):  # beside the image, which may be in a directory
+        (slot,) = (path for path in boot.paths() if path.endswith(SLOT))
+    write(boot, slot, change(read(boot, slot)), mode=0o600)

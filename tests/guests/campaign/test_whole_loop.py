@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.vm.applying import boot_copy
 from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import End
 from tests.vm.entries import default_entry
@@ -162,7 +163,19 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
 )
 @pytest.mark.xdist_group("blscfg")
 def test_grub_that_reads_its_entries_from_files_does_all_of_it(tmp_path: Path) -> None:
-    done = applied(Loader.GRUB, tmp_path, SHORT, prepare=put_blscfg)
+    _assert_all_of_it(applied(Loader.GRUB, tmp_path, SHORT, prepare=put_blscfg))
+
+
+@pytest.mark.shows("kernel upgrade, campaign, apply, rollback", "systemd-boot with kernel-install")
+@pytest.mark.xdist_group("copies")
+def test_what_kernel_install_copies_goes_through_all_of_it(tmp_path: Path) -> None:
+    done = applied(Loader.SYSTEMD_BOOT, tmp_path, SHORT, prepare=boot_copy)
+    _assert_all_of_it(done)
+    for told in done.campaigned.last, done.used, done.back:
+        assert told.look["copies"] == [told.look["image"]]
+
+
+def _assert_all_of_it(done: Applied) -> None:
     _assert_tried(done.campaigned)
     _assert_attributed(done.campaigned, done.used, done.back)
     before, then = done.campaigned.tried[0].after.look, done.campaigned.last.look
