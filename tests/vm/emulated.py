@@ -102,15 +102,25 @@ class Costs:
 def candidates(guest: Guest, content: bytes, directory: Path) -> tuple[Candidate, ...]:
     """Compress the content in each way, and add an entry for each image."""
     return tuple(
-        _candidate(guest, setting, compressed(content, setting), directory)
+        add_candidate(guest, setting.partition(" ")[0], content, directory, setting=setting)
         for setting in COMPRESSORS
     )
 
 
-def _candidate(guest: Guest, setting: str, data: bytes, directory: Path) -> Candidate:
-    name = setting.partition(" ")[0]
+def add_candidate(
+    guest: Guest,
+    name: str,
+    content: bytes,
+    directory: Path,
+    *,
+    setting: str,
+    before: bytes = b"",
+) -> Candidate:
+    """Compress the content, and add an entry of that name for an image of what is to be before it
+    as it is, and of that.
+    """
     image = directory / f"{name}.img"
-    image.write_bytes(data)
+    image.write_bytes(before + compressed(content, setting))
     return Candidate(
         setting=Setting.parse(setting),
         image=image,
@@ -126,7 +136,9 @@ def compressed(content: bytes, setting: str) -> bytes:
     return subprocess.run(argv, input=content, capture_output=True, check=True, timeout=300).stdout
 
 
-def booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
+def booted(
+    guest: Guest, candidate: Candidate, disk: Disk, *, disturbed_us: int = _DISTURBED_US
+) -> Costs:
     """Boot a candidate with firmware and loader, which read it from the disk.
 
     Again where the firmware waited in vain and reset the stick: its clock goes on while the host,
@@ -136,7 +148,7 @@ def booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
     write(guest.disk.files("/boot"), "/loader/loader.conf", configuration)
     for _ in range(_MOST_TRIES):
         costs = _booted(guest, candidate, disk)
-        if costs.read_us < _DISTURBED_US:
+        if costs.read_us < disturbed_us:
             return costs
         log.warning("reading %s took %d us, with a time-out", candidate.setting, costs.read_us)
     msg = f"the firmware ran into a time-out in {_MOST_TRIES} boots of {candidate.setting}"

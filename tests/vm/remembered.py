@@ -137,12 +137,12 @@ class Memory:
             for candidate, digest in zip(candidates, digests, strict=True)
         ]
 
-    def machine(self, *, asynchronous: bool) -> Machine:
-        """Return what is known of the machine before it has booted once."""
+    def machine(self, *, asynchronous: bool, loader_mb_s: float | None = None) -> Machine:
+        """Return what is known of it before it has booted once; ``loader_mb_s`` is told."""
         kernel_mb = self.guest.kernel.stat().st_size / 1e6
         return know_machine(
             read_mb_s=LINUX_READS_MB_S,
-            given_read_mb_s=None,
+            given_read_mb_s=loader_mb_s,
             given_overlap_ms=None,
             unpacked_bytes=0,  # the lab has the time to create the files
             context=BootContext(
@@ -160,9 +160,15 @@ class Memory:
         assert not found.warnings
         return found.evidence
 
-    def given(self, candidates: Sequence[Candidate], *, asynchronous: bool) -> PosteriorCosts:
-        """Weigh the candidates by all that is recorded."""
-        machine = self.machine(asynchronous=asynchronous)
+    def given(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        asynchronous: bool,
+        loader_mb_s: float | None = None,
+    ) -> PosteriorCosts:
+        """Weigh the candidates by all that is recorded, and by ``loader_mb_s`` if told."""
+        machine = self.machine(asynchronous=asynchronous, loader_mb_s=loader_mb_s)
         return sample_posterior_costs(machine, self.facts(candidates), self.evidence(), seed=_SEED)
 
     def decision(

@@ -15,7 +15,7 @@ from tests.fixtures.images import archive
 from tests.vm.efi_variables import LOADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.vm.boot import Boot
     from tests.vm.filesystems import Ext4
@@ -73,13 +73,21 @@ _MORE_WEIGHT = (
 
 def content(guest: Guest, *, heavy: bool = False) -> bytes:
     """Return the archive, made of a trixie guest's files, 15 MB of them; ``heavy``: 39 MB."""
+    files = {f"weight/{Path(name).name}": f"{_LIBRARIES}/{name}" for name in _WEIGHT}
+    if heavy:
+        files |= {f"weight/{Path(path).name}": path for path in _MORE_WEIGHT}
+    return reporter(guest, files)
+
+
+def reporter(guest: Guest, more: Mapping[str, str] | None = None) -> bytes:
+    """Return an archive with the system alone, and more files of the guest; behind another archive
+    it takes the place of what that one boots.
+    """
     root = guest.disk.root
     files = {f"bin/{name}": f"/usr/lib/klibc/bin/{name}" for name in _PROGRAMS}
     files |= {f"usr/lib/{name}": f"/usr/lib/{name}" for name in _klibc(root)}
     files |= _FILES
-    files |= {f"weight/{Path(name).name}": f"{_LIBRARIES}/{name}" for name in _WEIGHT}
-    if heavy:
-        files |= {f"weight/{Path(path).name}": path for path in _MORE_WEIGHT}
+    files |= more or {}
     module = f"/usr/lib/modules/{guest.release}/kernel/fs/efivarfs/efivarfs.ko.xz"
     read = dict(_read(root, {**files, "efivarfs.ko": module}))
     read["efivarfs.ko"] = lzma.decompress(read["efivarfs.ko"])
