@@ -207,6 +207,8 @@ def content_variants(
     directory = host.path(f"{_ETC}/conf.d")
     names = [path.name for path in files[1:]]
     drop_in = drop_in_read_last(directory, names, sorted, position=len(files), about=ABOUT_CONTENT)
+    hooks = (path.name for path in listing(host, f"{_SHARE}/hooks"))
+    besides = _BESIDE_ROOT.union(*(_ADDED.get(hook, ()) for hook in hooks))
     variant = content_variant(
         host,
         files,
@@ -214,13 +216,23 @@ def content_variants(
         name=VariantName.THIS_MACHINE,
         line="MODULES=dep",
         loses=ONLY_THIS_MACHINE,
-        leaving=Leaving(kept=KeptModules.ROOT, besides=_BESIDE_ROOT),
+        leaving=Leaving(kept=KeptModules.ROOT, besides=besides),
     )
     return (variant,)
 
 
 _BESIDE_ROOT: Final = frozenset({"fan", "thermal", "psmouse", "vmd"})
 """By hooks/thermal, and by ``hidden_dep_add_modules`` beside keyboards and NVMe."""
+_ADDED: Final = {
+    "cryptroot": ("dm_mod", "dm_crypt"),
+    "lvm2": (
+        *("dm_mod", "dm_snapshot", "dm_mirror", "dm_raid"),
+        *("raid0", "raid1", "raid10", "raid456"),
+    ),
+}
+"""What hooks add whatever the root file system is on: of cryptsetup-initramfs 2.7.5, which adds
+ciphers as well, some 60 kB, and of lvm2 2.03.31.
+"""
 
 
 def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:

@@ -101,6 +101,15 @@ def test_only_what_is_not_so_already_is_a_variant(
     assert all(one.text == f"{one.line}\n" for one in found)
 
 
+def test_what_hooks_of_initramfs_tools_always_add_stays(host: Host, write: Write) -> None:
+    write(TOOLS, "MODULES=most\n")
+    write("/usr/share/initramfs-tools/hooks/cryptroot", "manual_add_modules dm_mod dm_crypt\n")
+    (variant,) = variants(initramfs_tools, host)
+    assert variant.leaving
+    assert {"dm_crypt", "psmouse"} <= variant.leaving.besides
+    assert "raid456" not in variant.leaving.besides
+
+
 def test_modules_are_stored_the_other_way_round_where_they_are_installed_compressed(
     host: Host, write: Write
 ) -> None:
