@@ -90,15 +90,24 @@ _AFTER_PACKAGES = (
 )
 
 
-def bootstrapped(suite: Suite, packages: tuple[str, ...], at_last: tuple[str, ...] = ()) -> Path:
+def bootstrapped(
+    suite: Suite,
+    packages: tuple[str, ...],
+    at_last: tuple[str, ...] = (),
+    *,
+    stock: bool = False,
+) -> Path:
     """Return a directory with ``root.tar`` and, of what it lacks, ``boot.tar``.
 
-    ``at_last`` are more hooks of mmdebstrap's, run when all packages are installed.
+    ``at_last`` are more hooks of mmdebstrap's, run when all packages are installed. With ``stock``
+    images are what Debian's packages make them.
     """
-    left_out = (*_LEFT_OUT, *(f"{_INITRAMFS_TOOLS}/{name}" for name in _LEFT_OUT_OF_IMAGES))
+    of_images = () if stock else _LEFT_OUT_OF_IMAGES
+    left_out = (*_LEFT_OUT, *(f"{_INITRAMFS_TOOLS}/{name}" for name in of_images))
+    before_packages = () if stock else _BEFORE_PACKAGES
     hooks = (
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in left_out),
-        *(f"--essential-hook={hook}" for hook in _BEFORE_PACKAGES),
+        *(f"--essential-hook={hook}" for hook in before_packages),
         *(f"--customize-hook={hook}" for hook in (*_AFTER_PACKAGES, *at_last)),
     )
 

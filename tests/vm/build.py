@@ -49,7 +49,7 @@ GRUB_DISABLE_OS_PROBER=true
 def build(recipe: Recipe, target: Path) -> None:
     """Make the directory of a guest."""
     target.mkdir()
-    archives = bootstrapped(recipe.suite, recipe.packages, at_last(recipe))
+    archives = bootstrapped(recipe.suite, recipe.packages, at_last(recipe), stock=recipe.stock)
     with tempfile.TemporaryDirectory(prefix="guest-") as scratch:
         with tarfile.open(archives / "boot.tar") as archive:
             archive.extractall(scratch, filter="data")

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tests.fixtures.cache import made_once
-from tests.fixtures.debian import Suite
+from tests.fixtures.debian import Kernel, Suite
 from tests.vm.disk import FAT32_BYTES, MIB, Disk, FileSystem, Partition, sparse_copy
 
 ESP_TYPE = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"
@@ -20,7 +20,6 @@ ROOT_TYPE = "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709"
 
 _LINUX_TYPE = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
 _ROOT_BYTES = 2048 * MIB
-_KERNEL = "linux-image-cloud-amd64"
 _PACKAGES = (
     *("systemd", "systemd-sysv", "udev", "dbus", "kmod"),
     *("zstd", "lz4", "lzop", "xz-utils", "bzip2", "cpio", "efibootmgr", "dosfstools"),
@@ -132,17 +131,23 @@ class Loader(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a guest is made of; ``also`` names packages that few guests need."""
+    """What a guest is made of; ``also`` names packages that few guests need.
+
+    ``stock``: with Debian's kernel for every machine, and its image with all of the generator's
+    modules and hooks, which starts on any disk.
+    """
 
     suite: Suite = Suite.TRIXIE
     generator: Generator = Generator.INITRAMFS_TOOLS
     loader: Loader = Loader.SYSTEMD_BOOT
     also: tuple[str, ...] = ()
+    stock: bool = False
 
     @property
     def packages(self) -> tuple[str, ...]:
         """What is installed."""
-        made_with: tuple[str, ...] = (_KERNEL, self.generator.value)
+        kernel = Kernel.FULL if self.stock else Kernel.CLOUD
+        made_with: tuple[str, ...] = (kernel.value, self.generator.value)
         if self.generator is Generator.MKINITCPIO:
             made_with = ("pacman-package-manager", "libarchive-tools", "busybox")
         return (*_PACKAGES, *made_with, *self.loader.packages, *self.also)
@@ -208,7 +213,10 @@ def guest(recipe: Recipe) -> Guest:
 
     directory = made_once(
         f"guest-{recipe.suite}-{recipe.generator}-{recipe.loader}",
-        (*recipe.packages, *at_last(recipe), recipe.command_line, _digest_of_sources()),
+        (
+            *(*recipe.packages, *at_last(recipe), str(recipe.stock)),
+            *(recipe.command_line, _digest_of_sources()),
+        ),
         lambda target: build(recipe, target),
     )
     facts = json.loads((directory / "facts.json").read_text())

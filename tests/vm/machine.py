@@ -38,6 +38,7 @@ class Bus(StrEnum):
     NVME = "nvme"
     USB_2 = "usb-2"
     """QEMU goes by the guest's clock there: 10 MB/s, always the same on a deterministic machine."""
+    USB_3 = "usb-3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +151,8 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
             how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
         if is_own and machine.read_bytes_per_s:
             how += f",throttling.bps-read={machine.read_bytes_per_s}"
-        if drive.bus is Bus.USB_2:
-            arguments += ["-device", "usb-ehci,id=usb"]
+        if host := _USB_HOSTS.get(drive.bus):
+            arguments += ["-device", f"{host},id=usb"]
         if is_own and machine.root_beside:
             how += ",file.locking=off"
         device = f"{_device(drive)},drive=d{number},serial={drive.serial},bootindex={number + 1}"
@@ -170,8 +171,11 @@ def _device(drive: Drive) -> str:
             return "ide-hd"
         case Bus.NVME:
             return "nvme"
-        case Bus.USB_2:
+        case Bus.USB_2 | Bus.USB_3:
             return "usb-storage,bus=usb.0"
+
+
+_USB_HOSTS = {Bus.USB_2: "usb-ehci", Bus.USB_3: "qemu-xhci"}
 
 
 def _root_beside(guest: Guest) -> list[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PACKAGES = (
     *("qemu-system-x86", "ovmf", "seabios"),
     *("e2fsprogs", "libarchive13t64", "dosfstools", "mtools", "fdisk", "systemd"),
+    *("btrfs-progs", "qemu-utils"),
 )
 _TIMEOUT_S = 3600
 """A safety net: on a busy host GRUB alone, which takes seconds else, was not through after 300."""
