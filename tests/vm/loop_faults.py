@@ -1,21 +1,24 @@
-"""What goes wrong with images after they were verified and armed: in the trial slot on the disk."""
+"""What goes wrong with images after they were verified and armed: on the disk."""
 
 from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.systemd_boot.menu import key_values
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
-from tests.vm.filesystems import Vfat, read, write
+from tests.vm.filesystems import read, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.vm.filesystems import Files
     from tests.vm.guest import Guest
 
 SLOT = f"/.initadvisor-{OWNER}-trial"
+_ENTRY = f"/loader/entries/a-initadvisor-{OWNER}-trial.conf"
 FREEZES = "PID 1 freezes"
 """What such a boot says last."""
 
@@ -63,9 +66,12 @@ def have_it_hang(image: bytes) -> bytes:
 
 
 def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
-    """Change what lies in the trial slot of a guest that is switched off."""
+    """Change what the next boot of a guest that is switched off is to load, once."""
     boot = guest.disk.files("/boot")
-    slot = SLOT
-    if isinstance(boot, Vfat):  # beside the image, which may be in a directory
-        (slot,) = (path for path in boot.paths() if path.endswith(SLOT))
-    write(boot, slot, change(read(boot, slot)), mode=0o600)
+    path = SLOT if guest.recipe.loader.is_grub else _loaded_once(boot)
+    write(boot, path, change(read(boot, path)), mode=0o600)
+
+
+def _loaded_once(boot: Files) -> str:
+    (path,) = key_values(read(boot, _ENTRY).decode()).all("initrd")
+    return path
