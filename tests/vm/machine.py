@@ -36,6 +36,8 @@ class Bus(StrEnum):
     """In the guest it is ``/dev/disk/by-id/virtio-SERIAL``."""
     SATA = "sata"
     NVME = "nvme"
+    IDE = "ide"
+    """The machine is an older one then: i440FX instead of Q35."""
     USB_2 = "usb-2"
     """QEMU goes by the guest's clock there: 10 MB/s, always the same on a deterministic machine."""
     USB_3 = "usb-3"
@@ -109,7 +111,7 @@ def qemu(
         *tools.command("qemu-system-x86_64"),
         *("-L", str(share / "seabios"), "-L", str(share / "qemu")),
         *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
-        *("-machine", "q35", "-m", str(machine.memory_mib)),
+        *("-machine", "pc" if machine.bus is Bus.IDE else "q35", "-m", str(machine.memory_mib)),
         *("-cpu", f"{_PROCESSOR},-hypervisor" if machine.bare_metal else _PROCESSOR),
         *_processors(machine),
         *_SERIAL,
@@ -167,7 +169,7 @@ def _device(drive: Drive) -> str:
         case Bus.VIRTIO:
             # Merged requests may be more pieces than QEMU's log can add its own to, and they fail.
             return "virtio-blk-pci" + (",request-merging=off" if drive.recording else "")
-        case Bus.SATA:
+        case Bus.SATA | Bus.IDE:
             return "ide-hd"
         case Bus.NVME:
             return "nvme"
