@@ -117,7 +117,7 @@ def _load(path: Path) -> CachedCandidate | None:
     try:
         text, stat = _record_path(path).read_bytes(), path.stat()
         cached = from_document(CachedCandidate, text, schema=_SCHEMA, names=(Setting, BuiltImage))
-    except (FileNotFoundError, OlderSchemaError, NewerSchemaError):
+    except (FileNotFoundError, NotADirectoryError, OlderSchemaError, NewerSchemaError):
         return None
     except (OSError, ValueError) as err:
         log.warning("ignoring the candidate %s: %s", path, err)

@@ -352,7 +352,7 @@ def decompression_times(
         again: list[Decompressed | str] = [
             one if isinstance(one, str) else Decompressed() for one in found
         ]
-        what = f"{_TIMING} once more, as the machine is busy"
+        what = "timing once more: the machine is busy"
         part = min(part, _time_in_turns(host, streams, again, observer, what))
         found = [_shorter(one, other) for one, other in zip(found, again, strict=True)]
     return found, part

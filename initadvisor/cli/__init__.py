@@ -109,6 +109,8 @@ def root(ctx: click.Context, verbose: int) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     logging.basicConfig(
         level=levels[min(verbose, 2)],

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 16 << 20
+_unwritable: set[Path] = set()
 
 
 def read_cached(path: Path, kind: type[_Kind], *, names: Names = ()) -> _Kind | None:
@@ -38,8 +39,13 @@ def read_cached(path: Path, kind: type[_Kind], *, names: Names = ()) -> _Kind | 
 
 
 def keep(path: Path, value: DataclassInstance, *, what: str) -> None:
-    """Keep a value for later runs; where that cannot be, ``what`` it is stands in the log."""
+    """Keep a value for later runs; where that cannot be, ``what`` it is stands in the log.
+
+    Of a directory that cannot be written to, it is said once.
+    """
     try:
         write_file(path, json.dumps(to_plain(value)).encode())
     except InitadvisorError as err:
-        _log.warning("cannot keep %s: %s", what, err)
+        if path.parent not in _unwritable:
+            _unwritable.add(path.parent)
+            _log.warning("cannot keep %s: %s", what, err)

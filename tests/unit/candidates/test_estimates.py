@@ -309,7 +309,7 @@ def test_where_nothing_can_be_kept_the_answer_is_there_all_the_same(
     (host.cache_dir() / "sampled").write_text("no directory")
     with caplog.at_level(logging.WARNING):
         assert len(estimated(host, image).candidates) == len(SETTINGS)
-    assert "cannot keep an estimate" in caplog.text
+    assert caplog.text.count("cannot keep an estimate") == 1  # of a directory
     compressed(runner)
     estimated(host, image)
     assert sorted(compressed(runner)) == ["gzip", "zstd"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -58,3 +59,20 @@ def test_an_unknown_command_names_the_nearest(typed: str, told: str) -> None:
     assert f"No such command '{typed}'." in done.stderr
     assert told in done.stderr
     assert ("Did you mean" in done.stderr) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "color"),
+    [("NO_COLOR", "1", False), ("NO_COLOR", "", None), ("TERM", "dumb", False)],
+)
+def test_who_wants_no_colour_gets_none(
+    name: str, value: str, color: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    assert root.callback
+    with click.Context(root) as ctx:
+        ctx.invoked_subcommand = "recommend"
+        root.callback(verbose=0)
+    assert ctx.color is color
