@@ -156,6 +156,8 @@ def verdict(answer: Recommendation) -> Iterator[str]:
             if answer.objective is Objective.SIZE:
                 return
             yield from _little(decision.saving_ms)
+            if decision.saving_ms.middle < decision.tolerance_ms:
+                yield f"On average it saves {_time(decision.saving_ms.mean)}, which decides."
             yield from _rank(answer)
             yield from _room(answer, decision.setting)
         case Outcome.EVEN:

@@ -133,6 +133,15 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
         assert any("Another setting may be better still." in line for line in verdict(better))
 
 
+def test_a_switch_for_less_than_matters_as_a_rule_says_what_it_saves_on_average() -> None:
+    saving = replace(figure(22.4, 2, 90), median=3.9)
+    assert [*verdict(answer(decision(Outcome.SWITCH, saving=saving)))][:3] == [
+        "Switch to lz4 -9: boots 4 ms sooner (95 %: 2 to 90 ms sooner).",
+        "That is little.",
+        "On average it saves 22 ms, which decides.",
+    ]
+
+
 def test_few_kernels_that_fit_are_said_and_many_are_not() -> None:
     room = KernelRoom(
         mount_point="/boot",
