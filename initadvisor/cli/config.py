@@ -62,7 +62,7 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
         click.echo(f"{key.ljust(width)}  {_told(value)}  ({source})")
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # a value may be -5
 @click.argument("key", shell_complete=_keys_beginning_with)
 @click.argument("value", shell_complete=_values_beginning_with)
 @_JSON

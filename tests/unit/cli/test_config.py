@@ -70,6 +70,7 @@ def test_what_is_set_lasts_and_is_shown_with_its_file(machine: Host) -> None:
         (("set", "objective", "speed"), ["objective", "'speed'", "boot, size, balanced"]),
         (("set", "overlap_ms", "long"), ["overlap_ms", "'long' is not a number"]),
         (("set", "overlap_ms", "nan"), ["overlap_ms", "at least 0"]),
+        (("set", "overlap_ms", "-5"), ["overlap_ms", "-5 is not at least 0"]),
         (("set", "settings", '["zip"]'), ["settings", "zip", "zstd"]),
     ],
 )
