@@ -60,7 +60,7 @@ def test_a_candidate_that_panics_does_not_keep_the_winner_from_being_configured(
     back = loop.reboot()
     assert back.boot.entry == default_entry(loop.guest)
     assert back.look["image"] == once.told.look["image"]
-    _assert_configured(loop.until_configured(back, most_boots=once.left(2)), SETTINGS)
+    _assert_configured(loop.until_configured(back, most_boots=once.left(2)))
 
 
 def test_a_candidate_that_hangs_does_not_keep_the_winner_from_being_configured(
@@ -74,7 +74,7 @@ def test_a_candidate_that_hangs_does_not_keep_the_winner_from_being_configured(
     assert back.look["image"] == once.told.look["image"]
     (failed,) = (one for one in back.look["transactions"] if one["state"] == "undone")
     assert "it began to boot but did not come up" in failed["reason"]
-    _assert_configured(loop.until_configured(back, most_boots=once.left(2)), SETTINGS)
+    _assert_configured(loop.until_configured(back, most_boots=once.left(2)))
 
 
 def test_a_power_cut_in_a_candidate_s_boot_does_not_keep_it_from_being_configured(
@@ -85,7 +85,7 @@ def test_a_power_cut_in_a_candidate_s_boot_does_not_keep_it_from_being_configure
     back = loop.reboot()
     assert back.boot.entry == default_entry(loop.guest)
     assert back.look["image"] == once.told.look["image"]
-    _assert_configured(loop.until_configured(back, most_boots=once.left(2)), SETTINGS)
+    _assert_configured(loop.until_configured(back, most_boots=once.left(2)))
 
 
 def test_an_upgrade_in_a_candidate_s_boot_does_not_keep_it_from_being_configured(
@@ -96,15 +96,15 @@ def test_an_upgrade_in_a_candidate_s_boot_does_not_keep_it_from_being_configured
     upgraded = loop.upgrade_at_once()
     done = upgraded.look["configuration"] != once.told.look["configuration"]
     more = () if done else loop.until_configured(upgraded, most_boots=once.left(1))
-    _assert_configured((upgraded, *more), SETTINGS)
+    _assert_configured((upgraded, *more))
 
 
-def _assert_configured(boots: tuple[Told, ...], settings: list[str] | tuple[str, ...]) -> None:
+def _assert_configured(boots: tuple[Told, ...]) -> None:
     last = boots[-1].look
     transaction = last["transactions"][-1]
     assert transaction["state"] == "committed", last["said"]
     after = transaction["setting"]["after"]
-    assert after in settings
+    assert after in SETTINGS
     assert f"\nCOMPRESS={after}\n" in last["configuration"]
     assert last["slot"] == []
     for told in boots:
