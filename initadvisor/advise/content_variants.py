@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from math import hypot
 from typing import TYPE_CHECKING, Final
 
 from initadvisor import __version__
 from initadvisor.advise.contents import ContentVariantCosts, VariantCost
+from initadvisor.advise.loading import loading_time
 from initadvisor.core import estimates
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.estimates import Estimate
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.image import difference as image_difference
 from initadvisor.lab.verify import ReadImage, building_place, differs, read_built
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.contents import ContentsPricing
-    from initadvisor.core.estimates import Estimate
     from initadvisor.generators import ContentVariant, Generator, InstalledImage, VariantName
     from initadvisor.host import Host
     from initadvisor.image.difference import ImageDifference
@@ -78,14 +80,14 @@ def content_variant_costs(
             except InitadvisorError as err:
                 skipped.append((variant.name, err.message))
             else:
-                if cost.saving_ms.middle > 0:
+                if cost.advised or cost.loading:
                     found.append(cost)
                     _keep(host, installed, cost, unused)
                 else:
                     skipped.append((variant.name, f"{variant.line} saves nothing"))
     return ContentVariantCosts(
         today_bytes=today.size_bytes,
-        variants=tuple(sorted(found, key=lambda one: -one.saving_ms.middle)),
+        variants=tuple(sorted(found, key=lambda one: (not one.advised, -one.saving_ms.middle))),
         skipped=tuple(skipped),
         fallback=_fallback(host, generator, installed),
         rebuild=_REBUILD[generator.NAME],
@@ -102,15 +104,30 @@ def _cost(
 ) -> VariantCost:
     before, after = today.contents.kinds, built.contents.kinds
     noted = generator.noted_inside(host, {variant.path: variant.text})
+    loading = loading_time(host, variant.name)
+    saving_ms = pricing.cost(
+        sum(u.stored_bytes for u in before) - sum(u.stored_bytes for u in after),
+        sum(u.unpacked_bytes for u in before) - sum(u.unpacked_bytes for u in after),
+        sum(u.decompressed_bytes for u in before) - sum(u.decompressed_bytes for u in after),
+    )
     return VariantCost(
         variant=variant,
         size_bytes=built.size_bytes,
-        saving_ms=pricing.cost(
-            sum(u.stored_bytes for u in before) - sum(u.stored_bytes for u in after),
-            sum(u.unpacked_bytes for u in before) - sum(u.unpacked_bytes for u in after),
-            sum(u.decompressed_bytes for u in before) - sum(u.decompressed_bytes for u in after),
-        ),
+        saving_ms=_sum(saving_ms, loading.saved_ms) if loading and loading.saved_ms else saving_ms,
         differs=differs(today, built, noted),
+        loading=loading,
+    )
+
+
+def _sum(first: Estimate, other: Estimate) -> Estimate:
+    """Return both together; one tells nothing of the other. The source is that of the first."""
+    middle = first.middle + other.middle
+    return Estimate(
+        mean=first.mean + other.mean,
+        low=middle - hypot(first.middle - first.low, other.middle - other.low),
+        high=middle + hypot(first.high - first.middle, other.high - other.middle),
+        source=first.source,
+        median=middle,
     )
 
 

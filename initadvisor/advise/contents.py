@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.kernel_cost import KernelCost
+    from initadvisor.advise.loading import LoadingTime
     from initadvisor.core.estimates import Estimate
     from initadvisor.generators import ContentVariant, VariantName
     from initadvisor.image.contents import ImageContents, KindUse
@@ -78,18 +79,28 @@ class UnusedCost:
 class VariantCost:
     """An image with less in it, built: ``saving_ms`` is what each boot reads and unpacks less.
 
-    ``differs``: in what, from the image that is made without the variant.
+    ``differs``: in what, from the image that is made without the variant. ``loading``: of one that
+    stores modules otherwise, what loading them takes then; where that is measured, it is part of
+    the saving.
     """
 
     variant: ContentVariant
     size_bytes: int
     saving_ms: Estimate
     differs: ImageDifference
+    loading: LoadingTime | None = None
+
+    @property
+    def advised(self) -> bool:
+        """Whether it is advice: where loading takes another time, what is saved has to be sure."""
+        if self.loading is None:
+            return self.saving_ms.middle > 0
+        return self.loading.saved_ms is not None and self.saving_ms.low > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentVariantCosts:
-    """Variants of an image, the one that saves most first, and those left out.
+    """Variants of an image, the one that saves most first and those not advised last; the rest.
 
     ``today_bytes``: the image as it is made without any. ``skipped``: names with reasons, of what
     could not be built or saves nothing. ``fallback``: a fallback image of the same kernel.

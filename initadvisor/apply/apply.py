@@ -127,6 +127,7 @@ def apply(
                     before=str(plan.today.setting),
                     after=str(plan.setting),
                     variant=plan.variant.name if plan.variant else "",
+                    with_updates=any(image.objection for image in staged),
                 ),
                 by_policy=choices.by_policy,
             )

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.loading import loading_time
 from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
 from initadvisor.apply.loaded import require_loaded, same_copies
@@ -226,9 +227,17 @@ def _variant_plan(
                 for one in images
                 if not one.rebuilt and not (one.image.fallback and variant.in_fallback)
             ),
+            *_not_measured(host, name),
             *_warnings(host, known, images),
         ),
     )
+
+
+def _not_measured(host: Host, name: VariantName) -> Iterator[str]:
+    """Say where what is expected to be saved is without what loading modules takes then."""
+    loading = loading_time(host, name)
+    if loading and not loading.saved_ms:
+        yield loading.words
 
 
 def _basis(advice: Recommendation) -> str:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
         VariantCost,
     )
     from initadvisor.advise.kernel_cost import KernelCost, OtherCodec
+    from initadvisor.advise.loading import LoadingTime
     from initadvisor.core.estimates import Estimate
-    from initadvisor.generators import ContentVariant
+    from initadvisor.generators import ContentVariant, VariantName
 
 
 _LARGE_BYTES = 10_000_000
@@ -230,8 +231,8 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
         (
             one.variant.name.description,
             _mb(one.size_bytes),
-            str(len(one.differs.removed_files)),
-            figure(one.saving_ms),
+            str(max(0, len(one.differs.removed_files) - len(one.differs.added))),
+            figure(one.saving_ms) + (" *" if one.loading and not one.loading.saved_ms else ""),
         )
         for one in found.variants
     ]
@@ -239,6 +240,9 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
     print_table(Table(titles=titles, rows=tuple(rows), text=0))
     for one in found.variants:
         variant = one.variant
+        if one.loading and not one.advised:
+            print_item(_not_advised(variant.name, one.loading))
+            continue
         line = variant.line
         where = "at the end of " if variant.text.count("\n") > 1 else "into the new file "
         if not files:
@@ -247,12 +251,24 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
             f"{variant.name.description}: sudo initadvisor apply --variant {variant.name}; or by "
             f"hand write {shown(line)} {where}{shown(str(variant.path))}, then {found.rebuild}. "
             f"But {variant.loses}. {_net(found, one)}"
+            + (f" In what it saves, {one.loading.words}." if one.loading else "")
         )
-        for path in one.differs.removed_files if files else ():
+        for path in one.differs.removed_files if files and not one.loading else ():
             click.echo(f"  {path}")
 
 
 _LINE = 60
+
+
+def _not_advised(name: VariantName, loading: LoadingTime) -> str:
+    """Say why a variant is no advice; of one that was not measured, how a boot measures it."""
+    why = loading.words
+    if not loading.saved_ms:
+        why = f"* is without loading: {why}"
+        if not loading.boots:
+            boots_it = f"sudo initadvisor apply --variant {name} --confirm"
+            why += f". {boots_it} has it booted, sudo initadvisor rollback undoes it"
+    return f"{name.description}: not advised; {why}"
 
 
 def _net(found: ContentVariantCosts, one: VariantCost) -> str:
@@ -358,12 +374,24 @@ def _variants(found: ContentVariantCosts) -> dict[str, Any]:
                 "in_fallback": one.variant.in_fallback and found.fallback is not None,
                 "size_bytes": one.size_bytes,
                 "saving_ms": _estimate(one.saving_ms),
+                "advised": one.advised,
+                "loading": one.loading and _loading(one.loading),
                 "removed": one.differs.removed,
                 "added": one.differs.added,
             }
             for one in found.variants
         ],
         "skipped": [{"name": name, "reason": reason} for name, reason in found.skipped],
+    }
+
+
+def _loading(loading: LoadingTime) -> dict[str, Any]:
+    return {
+        "boots": loading.boots,
+        "others": loading.others,
+        "disturbed": loading.disturbed,
+        "saved_ms": loading.saved_ms and _estimate(loading.saved_ms),
+        "words": loading.words,
     }
 
 

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.loading import applied_loading
 from initadvisor.apply.room import ways_to_make_room
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
@@ -63,6 +64,8 @@ def status(host: Host, *, check: bool = False) -> Status:
     notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
     kept, doubts = backups(host, recorded, check=check)
     notes += doubts
+    if loading := applied_loading(host, recorded):
+        notes.append(loading)
     since_s = None
     with contextlib.suppress(NeedsRootError):  # the records' own words say it
         since_s = published_at_s(host)

@@ -212,7 +212,7 @@ def content_variants(
 _KEPT_COMPRESSED = (
     VariantName.MODULES_COMPRESSED,
     "no",
-    "each module takes its decompression when it is loaded, which is in none of these times",
+    "each module is decompressed when it is loaded",
 )
 _DECOMPRESSED = (
     VariantName.MODULES_DECOMPRESSED,

@@ -19,7 +19,7 @@ from initadvisor.store.seals import seal_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from initadvisor.records.boot import BootRecord
@@ -84,6 +84,22 @@ def boot(connection: sqlite3.Connection, boot_id: str) -> BootRecord | None:
         (boot_id,),
     ).fetchone()
     return None if row is None else as_record(from_json(text(row, "record")))
+
+
+def of_images(connection: sqlite3.Connection, images: Collection[str]) -> Iterator[BootRecord]:
+    """Yield this machine's boots that certainly used one of these images, by their SHA-256.
+
+    The latest come first.
+    """
+    rows = connection.execute(
+        "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
+        "JOIN boot_kind ON boot_kind.number = boot.kind "
+        "WHERE owner = ? AND certainty = ? AND image_sha256 IN (SELECT value FROM json_each(?)) "
+        "ORDER BY started_at DESC, boot.number DESC",
+        (OWN, Certainty.CERTAIN, json.dumps([*images])),
+    )
+    for row in rows:
+        yield as_record(from_json(text(row, "record")))
 
 
 def modules(connection: sqlite3.Connection, *, limit: int) -> Iterator[BootModules]:

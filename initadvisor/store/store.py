@@ -15,7 +15,7 @@ from initadvisor.store.opening import FILE_NAME, opened_for_reading, opened_for_
 from initadvisor.store.publish import keep_private, published_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from initadvisor.host import Host
@@ -260,6 +260,16 @@ class Store:
 
         with self._reading():
             return boots.boot(self._connection, boot_id)
+
+    def boots_of_images(self, images: Collection[str]) -> tuple[BootRecord, ...]:
+        """Return this machine's boots that certainly used one of these images, the latest first.
+
+        ``images``: their SHA-256.
+        """
+        from initadvisor.store import boots
+
+        with self._reading():
+            return tuple(boots.of_images(self._connection, images))
 
     def boot_modules(self, *, limit: int) -> tuple[BootModules, ...]:
         """Return what the latest of this machine's boots tell of modules, those that do."""

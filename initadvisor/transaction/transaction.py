@@ -230,6 +230,7 @@ class SettingChange:
 
     Settings are written as in ``Setting.parse``. ``variant``: the name of what takes content out of
     the image (``VariantName``), which leaves the setting as it is; empty where nothing does.
+    ``with_updates``: the new images also have what was updated since the former ones were built.
     """
 
     generator: str
@@ -237,6 +238,7 @@ class SettingChange:
     before: str
     after: str
     variant: str = ""
+    with_updates: bool = False
 
     @property
     def former(self) -> str:

@@ -195,7 +195,10 @@ def test_what_a_rebuild_brings_besides_has_to_be_accepted(machine: Machine) -> N
     machine.path(IMAGE).write_bytes(image(Codec.GZIP, extra="etc"))
     refused(machine, "a rebuild has 1 other file$")
     choices = ApplyChoices(immediate=True, accept_content_changes=True)
-    assert applied(machine, choices).transaction.state is TransactionState.COMMITTED
+    done = applied(machine, choices).transaction
+    assert done.state is TransactionState.COMMITTED
+    assert done.setting
+    assert done.setting.with_updates
 
 
 def test_an_installed_image_that_cannot_be_read_has_to_be_accepted(machine: Machine) -> None:

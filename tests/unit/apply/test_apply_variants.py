@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.advise.content_variants import BuiltVariant
+from initadvisor.advise.loading import LoadingTime
 from initadvisor.apply import apply as applying
+from initadvisor.apply import plan as planning
 from initadvisor.apply import variants
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
@@ -123,15 +125,29 @@ def test_the_plan_is_for_the_default_image_alone_and_says_what_goes(known: Known
     header, line = edit.after.splitlines()
     assert header.startswith("# Written by")
     assert (edit.path, edit.before, line) == (str(known.machine.path(DROP_IN)), None, LINE)
+    assert not any("loading" in line for line in plan.warnings)
     told = "\n".join(plan.warnings)
     assert "it may not find its root file system: for that the previous image has an entry" in told
     assert "stays as it is until it is built anew" in told
+
+
+def test_what_is_not_measured_of_loading_modules_is_said(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LoadingTime(variant=VariantName.MODULES_DECOMPRESSED, missing="no boot counts yet")
+    monkeypatch.setattr(planning, "loading_time", lambda _host, _name: found)
+    assert found.words in known.plan().warnings
+    measured = dataclasses.replace(found, saved_ms=known.built.saving_ms)
+    monkeypatch.setattr(planning, "loading_time", lambda _host, _name: measured)
+    assert not any("loading" in line for line in known.plan().warnings)
 
 
 def test_content_and_configuration_change_together_and_come_back(known: Known) -> None:
     before = snapshot(known.machine)
     found = known.apply()
     assert found.transaction.state is TransactionState.COMMITTED
+    assert found.transaction.setting
+    assert not found.transaction.setting.with_updates
     assert known.machine.path(DROP_IN).read_text().endswith(f"\n{LINE}\n")
     installed = len(known.machine.path(IMAGE).read_bytes())
     assert installed < len(before[str(known.machine.path(IMAGE))])

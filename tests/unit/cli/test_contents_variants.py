@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.advise import content_variants
+from initadvisor.advise.loading import LoadingTime
 from initadvisor.cli import root
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError, UnsafeError
+from initadvisor.core.estimates import Estimate
+from initadvisor.generators import VariantName
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
 from tests.fixtures.content import mixed_content
@@ -110,6 +116,52 @@ def test_one_that_makes_it_no_smaller_is_no_advice(machine: Machine) -> None:
     assert found["variants"] == []
     [skipped] = found["skipped"]
     assert skipped["reason"] == 'hostonly_mode="strict" saves nothing'
+
+
+def test_one_that_stores_modules_otherwise_is_advice_once_boots_have_shown_what_loading_takes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variant stands for it: it saves a little, read and unpacked."""
+    unknown = LoadingTime(
+        variant=VariantName.MODULES_DECOMPRESSED, missing="no boot with them counts yet"
+    )
+
+    def with_loading(found: LoadingTime) -> tuple[dict[str, Any], str]:
+        monkeypatch.setattr(content_variants, "loading_time", lambda _host, _name: found)
+        [one] = variants(machine)["variants"]
+        return one, " ".join(said(machine).split())
+
+    def saved_ms(low: float, middle: float, high: float) -> Estimate:
+        return Estimate(mean=middle, low=low, high=high, source="boots")
+
+    one, told = with_loading(unknown)
+    price_ms = one["saving_ms"]["median"]
+    assert (one["advised"], one["loading"]["saved_ms"], one["loading"]["boots"]) == (False, None, 0)
+    assert "not advised; * is without loading: what loading takes then is not measured: " in told
+    assert "--confirm has it booted, sudo initadvisor rollback undoes it" in told
+    assert "by hand write" not in told
+    assert re.search(r"only [\d. ]+\(\d+\.\.\d+\) \* - ", told)
+
+    one, told = with_loading(replace(unknown, boots=1, missing="one more boot is needed"))
+    assert not one["advised"]
+    assert "is not measured: one more boot is needed" in told
+    assert "has it booted" not in told
+
+    slower = replace(unknown, boots=3, others=2, saved_ms=saved_ms(-50, -40, -30))
+    one, told = with_loading(slower)
+    assert not one["advised"]
+    assert one["saving_ms"]["median"] == pytest.approx(price_ms - 40, abs=0.01)
+    assert "not advised; loading took 40 ms more (95 %: 30..50), by 3 boots and 2 boots" in told
+
+    one, _ = with_loading(replace(slower, saved_ms=saved_ms(-10, 40, 90)))
+    assert not one["advised"]
+
+    one, told = with_loading(replace(slower, saved_ms=saved_ms(30, 40, 50)))
+    assert one["advised"]
+    assert one["saving_ms"]["low"] == pytest.approx(price_ms + 30, abs=1)
+    assert "or by hand write" in told
+    assert "In what it saves, loading took 40 ms less (95 %: 30..50), by 3 boots" in told
+    assert "*" not in told
 
 
 def test_of_an_image_that_is_not_made_here_there_is_none(machine: Machine) -> None:

@@ -25,6 +25,7 @@ from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.generators import shell
 from initadvisor.host.sandbox import NoSandboxError
 from initadvisor.target import kernel_room
+from initadvisor.transaction.log import read_transactions, write_transaction
 from tests.fakes.boot_loader import FakeLoader
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -84,6 +85,17 @@ def test_status_shows_how_far_the_daemon_has_come(machine: Machine) -> None:
     assert "By itself: - noted, 1970-01-0" in said
     assert "- applied, 20" in said
     assert "transaction 1 (dracut to zstd, was gzip)" in said
+
+
+def test_status_says_what_became_of_loading_modules(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    assert "loading" not in told(status)
+    [done] = read_transactions(machine)
+    assert done.setting
+    about = replace(done.setting, variant="modules-decompressed")
+    write_transaction(machine, replace(done, setting=about))
+    found = "modules decompressed: what loading takes then is not measured: no boot with"
+    assert found in told(status)
 
 
 def test_status_says_why_it_is_not_known_what_boots(

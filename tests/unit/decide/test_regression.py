@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from initadvisor.decide.regression import _beyond, regression
+from initadvisor.decide.regression import _beyond, median_saving, regression
 from tests.fixtures.slower_boots import BOOTS, boots, first_alarm
 
 
@@ -61,3 +61,33 @@ def test_equal_values_are_no_reason_for_certainty_about_a_trifle() -> None:
     found = regression([100.0] * 2, [100.5] * 2, tolerance_ms=0, certainty=0.95)
     assert not found.certain
     assert found.slower_ms == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3), (5, 5)])
+def test_what_is_saved_lies_in_its_interval(before: int, after: int) -> None:
+    source = random.Random(10)
+    missed = 0
+    for _ in range(100):
+        saved, low, high = _needed(boots(source, 1000, before), boots(source, 900, after))
+        assert low < saved < high
+        missed += not low < 100 < high
+    assert missed <= 11
+
+
+def test_the_more_boots_the_narrower_and_of_two_there_is_no_interval() -> None:
+    few = _needed([500.0, 510], [450.0])
+    assert few[0] == 55
+    assert few[1] == pytest.approx(55 - 12.706 * 7.0711 * 1.5**0.5, rel=1e-3)
+    many = _needed([500.0, 510] * 8, [450.0, 440] * 8)
+    assert many[0] == 60
+    assert many[2] - many[1] < (few[2] - few[1]) / 10
+    equal = _needed([500.0] * 50, [500.0] * 50)
+    assert equal[1] < -0.2 < 0.2 < equal[2]
+    for before, after in (([1.0], [2.0]), ([1.0, 2.0, 3.0], []), ([], [1.0, 2.0, 3.0])):
+        assert median_saving(before, after) is None
+
+
+def _needed(before: list[float], after: list[float]) -> tuple[float, float, float]:
+    found = median_saving(before, after)
+    assert found is not None
+    return found

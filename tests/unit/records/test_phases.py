@@ -14,6 +14,7 @@ from initadvisor.records.boot_start import (
     PhaseSource,
     boot_phases,
 )
+from tests.fixtures.boots import boot_record
 
 EFI = EfiTimes(init_us=9_000_000, exec_us=9_700_000)
 FPDT = FpdtTimes(bootloader_launch_ns=8_200_000_000, exitbootservice_end_ns=10_600_000_000)
@@ -91,3 +92,24 @@ def test_moments_in_the_wrong_order_are_no_phase() -> None:
 def test_nothing_known_is_no_phase() -> None:
     assert found(LoaderTimes()) == {}
     assert found(LoaderTimes(manager=ManagerTimes(initrd_us=1, finish_us=3))) == {}
+
+
+def test_the_initramfs_lasts_from_init_to_the_root_file_system_s_systemd() -> None:
+    record = boot_record()
+    run_init_us = record.timestamps.run_init_us or 0
+
+    def lasted(times: LoaderTimes) -> int | None:
+        phases = boot_phases(BootMethod.SYSTEMD_BOOT, times)
+        return replace(record, phases=phases).initramfs_us
+
+    assert lasted(LoaderTimes(fpdt=FPDT, manager=MANAGER)) == 4_000_000 - run_init_us
+    busybox = replace(MANAGER, initrd_us=None)
+    assert lasted(LoaderTimes(manager=busybox)) == 4_000_000 - run_init_us
+    for unknown in (
+        replace(MANAGER, soft_reboots=1),
+        replace(MANAGER, userspace_us=None),
+        replace(busybox, userspace_us=run_init_us - 1),
+    ):
+        assert lasted(LoaderTimes(manager=unknown)) is None
+    unseen = replace(record, timestamps=replace(record.timestamps, run_init_us=None))
+    assert unseen.initramfs_us is None
