@@ -42,9 +42,11 @@ _ADDED = {
 }
 """What applying adds for the image that was replaced."""
 _UNTOUCHED = {
-    Loader.SYSTEMD_BOOT: ("/boot/loader/loader.conf", "/boot/loader/entries/debian-{}.conf"),
+    Loader.SYSTEMD_BOOT: ("/boot/loader/loader.conf",),
     Loader.GRUB: ("/boot/grub/grub.cfg", "/boot/grub/grubenv"),
 }
+_ENTRY = "/boot/loader/entries/debian-{}.conf"
+"""Not there where all of GRUB's entries are in its configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +178,7 @@ def added(guest: Guest) -> str:
 
 def watched(guest: Guest) -> tuple[str, ...]:
     """Return the files that decide what is booted, and how the next image is made."""
-    names = ("/boot/config-{}", *_UNTOUCHED[guest.recipe.loader])
+    names = ("/boot/config-{}", _ENTRY, *_UNTOUCHED[guest.recipe.loader])
     untouched = [name.format(guest.release) for name in names]
     return (*images_of(guest), CONFIGURATION, added(guest), *untouched)
 

@@ -194,14 +194,17 @@ def _change_entry(made: Guest, changes: tuple[tuple[str, str], ...]) -> None:
     write(files, path, text)
 
 
-def saved(made: Guest, directory: Path) -> Saved:
+def saved(made: Guest, directory: Path, *, prepare: Callable[[Guest], None] | None = None) -> Saved:
     """Install initadvisor, have it build the images, and save the machine at that moment.
 
     ``made``: an ``applying_guest`` or ``copying_guest``. ``directory`` does not exist yet.
+    ``prepare``: what else is done to it before.
     """
     directory.mkdir()
     copy = made.copied_to(directory / "guest")
     install(copy)
+    if prepare:
+        prepare(copy)
     memory = directory / "memory"
     with controlled(Machine()) as machine, running(copy, machine, script=_SCRIPT) as started:
         wait_for(started, Word.BUILT)
