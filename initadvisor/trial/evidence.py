@@ -59,8 +59,8 @@ def evidence_of(
 ) -> ArmedBootEvidence:
     """Return what there is to see now.
 
-    ``trial_boot``: a campaign's; signs of how its boot ended are looked for from then on, and not
-    at all without.
+    ``trial_boot``: a campaign's; signs of how its boot ended are looked for from then on. Without
+    it only the watchdog tells, which needs no earlier ones to be told from.
 
     Raises ``InitadvisorError`` where not even this boot's identifier can be read, or what was
     measured cannot.
@@ -81,10 +81,14 @@ def evidence_of(
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
         journal=_journal_evidence(host, armed, boot) if is_over else JournalEvidence.NOTHING,
-        signs=signs_since(host, trial_boot.at_s, record, known=trial_boot.known_panics)
-        if is_over and trial_boot is not None
-        else BootEndSigns(),
+        signs=_signs(host, trial_boot, record) if is_over else BootEndSigns(),
     )
+
+
+def _signs(host: Host, trial_boot: TrialBoot | None, record: BootRecord | None) -> BootEndSigns:
+    if trial_boot is None:
+        return BootEndSigns(watchdog=any(_watchdogs(host)))
+    return signs_since(host, trial_boot.at_s, record, known=trial_boot.known_panics)
 
 
 def completion(host: Host) -> Completion:

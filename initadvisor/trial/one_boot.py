@@ -189,7 +189,8 @@ def judge(host: Host, armed: ArmedBoot, *, trial_boot: TrialBoot | None = None) 
     """Return what became of it, by what there is to see now.
 
     ``trial_boot``: a campaign's, with what signs of a boot's end are told from earlier ones by;
-    without it none are looked for. Raises ``InitadvisorError`` where too little can be read.
+    without it only the watchdog's is looked for. Raises ``InitadvisorError`` where too little can
+    be read.
     """
     evidence = evidence_of(host, loader_named(armed.loader), armed, trial_boot=trial_boot)
     return evaluate_boot(armed, evidence)
