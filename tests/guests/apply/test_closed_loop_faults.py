@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("closed-loop-faults")]
 
+_SETTINGS = (*SETTINGS, "zstd -3")
+"""With one more that is better than today's where one has failed: lz4 is too large for this disk."""
+
 _MOST_BOOTS = 8
 """Two more than without a fault: what fails, and the default entry's boot after it."""
 
@@ -30,7 +33,9 @@ class _Armed:
     """A guest whose next boot is a candidate's."""
 
     def __init__(self, directory: Path) -> None:
-        self._loop = ClosedLoop.begun(Generator.INITRAMFS_TOOLS, directory, SLOW_BYTES_PER_S)
+        self._loop = ClosedLoop.begun(
+            Generator.INITRAMFS_TOOLS, directory, SLOW_BYTES_PER_S, _SETTINGS
+        )
         upgraded = self._loop.upgrade()
         boots = self._loop.until_armed(upgraded, most_boots=_MOST_BOOTS)
         self.told = (upgraded, *boots)[-1]
@@ -106,8 +111,10 @@ def _assert_configured(boots: tuple[Told, ...]) -> None:
     transaction = last["transactions"][-1]
     assert transaction["state"] == "committed", last["said"]
     after = transaction["setting"]["after"]
-    assert after in SETTINGS
-    assert f"\nCOMPRESS={after}\n" in last["configuration"]
+    assert after in _SETTINGS
+    codec, _, level = after.partition(" -")
+    lines = f"COMPRESS={codec}\n" + (f"COMPRESSLEVEL={level}\n" if level else "")
+    assert f"\n{lines}" in last["configuration"]
     assert last["slot"] == []
     for told in boots:
         assert told.look["failed"] == []
