@@ -129,7 +129,7 @@ _TRIED = {
 }
 _FAILED = {
     Policy.ADVISE: "So no boot can fail for it; what is best says: initadvisor recommend",
-    Policy.TRY: "If a trial fails, the next boot is today's again, and it is not repeated.",
+    Policy.TRY: "If a trial fails, the next boot is today's; it is repeated once at most.",
     Policy.APPLY: "If one fails, the next boot is today's again; slower boots undo the change.",
 }
 

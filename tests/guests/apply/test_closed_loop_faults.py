@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("closed-loop-faults")]
 
 _SETTINGS = (*SETTINGS, "zstd -3")
-"""With one more that is better than today's where one has failed: lz4 is too large for this disk."""
+"""With one more that beats what is there where one has failed: lz4 is too large for this disk."""
 
 _MOST_BOOTS = 8
 """Two more than without a fault: what fails, and the default entry's boot after it."""

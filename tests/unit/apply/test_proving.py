@@ -41,6 +41,7 @@ from tests.fixtures.provable_machine import (
     Provable,
     make_provable,
 )
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,6 +236,11 @@ def crashed(provable: Provable) -> None:
     provable.write_journal()
 
 
+def hung(provable: Provable) -> None:
+    crashed(provable)
+    write(provable.host.root, "/sys/class/watchdog/watchdog0/bootstatus", "32\n")
+
+
 @pytest.mark.parametrize(
     ("happens", "reason", "outcome"),
     [
@@ -262,6 +268,7 @@ def crashed(provable: Provable) -> None:
             "not-tried",
         ),
         (crashed, "it began to boot but did not come up", "unexplained"),
+        (hung, "it hung, and the watchdog restarted the machine", "failed"),
     ],
 )
 def test_what_was_not_proven_is_dropped(
