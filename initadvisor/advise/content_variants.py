@@ -16,6 +16,7 @@ from initadvisor.advise.loading import loading_time
 from initadvisor.core import estimates
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.estimates import Estimate
+from initadvisor.core.serialisation import ReadLimits
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.image import difference as image_difference
 from initadvisor.lab.verify import ReadImage, building_place, differs, read_built
@@ -148,10 +149,14 @@ class BuiltVariant:
     differs: ImageDifference
 
 
+_MAY_COST = ReadLimits(least=-86_400_000)
+"""What stores modules otherwise may take longer to read and to unpack."""
+
+
 def built_variant(host: Host, image: InstalledImage, name: VariantName) -> BuiltVariant | None:
     """Return what was last built of a variant of an image, if that is known."""
     names = (estimates, image_difference)
-    found = read_cached(_file(host, image, name), BuiltVariant, names=names)
+    found = read_cached(_file(host, image, name), BuiltVariant, names=names, limits=_MAY_COST)
     return found if found and found.version == __version__ else None
 
 

@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.passphrases import passphrase_prompt
 from initadvisor.bootloaders.safety import open_devices
+from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.decide.regression import median_saving
 from initadvisor.generators import VariantName
+from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.store.store import open_store
 from initadvisor.transaction.log import read_records
 from initadvisor.transaction.transaction import FileRole, Transaction, TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from initadvisor.host import Host
     from initadvisor.store.store import Store
+    from initadvisor.transaction.transaction import Content
 
     _Times: TypeAlias = dict[VariantName, list[float]]
 
@@ -92,7 +95,7 @@ def loading_time(host: Host, variant: VariantName) -> LoadingTime | None:
 
 
 def _loading_time(host: Host, variant: VariantName) -> LoadingTime:
-    ways = _ways(record for record in read_records(host) if isinstance(record, Transaction))
+    ways = _ways(host, [r for r in read_records(host) if isinstance(r, Transaction)])
     if variant not in ways.values():
         return LoadingTime(variant=variant, missing=f"no boot {_with(variant)} is recorded")
     if asked := _asks(host):
@@ -124,11 +127,11 @@ def _with(variant: VariantName) -> str:
     return f"with {variant.description}"
 
 
-def _ways(transactions: Iterable[Transaction]) -> Mapping[str, VariantName]:
+def _ways(host: Host, transactions: Iterable[Transaction]) -> Mapping[str, VariantName]:
     """Return how modules are stored in images that hold the same otherwise, by their SHA-256.
 
-    They are those of the latest change of that, and what changes of it and of the compression alone
-    have made of them, or them of.
+    That of what is loaded of them. They are those of the latest change of that, and what changes of
+    it and of the compression alone have made of them, or them of.
     """
     pairs: list[tuple[str, str, bool]] = []
     ways: dict[str, VariantName] = {}
@@ -137,14 +140,10 @@ def _ways(transactions: Iterable[Transaction]) -> Mapping[str, VariantName]:
         is_of_ways = change is not None and change.variant in _OTHER
         if change is None or change.with_updates or not (is_of_ways or not change.variant):
             continue
-        images = [
-            (file.before.content.sha256, file.after.sha256, is_of_ways)
-            for file in transaction.files
-            if file.role is FileRole.IMAGE and file.before and file.after
-        ]
-        pairs += images
+        images = [*_loaded(host, transaction)]
+        pairs += [(before, after, is_of_ways) for before, after in images]
         if is_of_ways:
-            ways = {after: VariantName(change.variant) for _, after, _ in images}
+            ways = {after: VariantName(change.variant) for _, after in images}
     known = 0
     while known != len(ways):
         known = len(ways)
@@ -153,6 +152,36 @@ def _ways(transactions: Iterable[Transaction]) -> Mapping[str, VariantName]:
                 if one in ways:
                     ways.setdefault(other, _OTHER[ways[one]] if changes else ways[one])
     return ways
+
+
+def _loaded(host: Host, transaction: Transaction) -> Iterator[tuple[str, str]]:
+    """Yield the digests of what is loaded of each image, before and after.
+
+    Of a unified kernel image that is told as long as both are there: replaced and kept, and new.
+    """
+    for file in transaction.files:
+        if file.role is not FileRole.IMAGE or not file.before or not file.after:
+            continue
+        before, after = file.before.content, file.after
+        if not file.path.endswith(".efi"):
+            yield before.sha256, after.sha256
+        elif file.backup:
+            found = _initrd_sha256(host, file.backup, before)
+            made = _initrd_sha256(host, file.path, after)
+            if found and made:
+                yield found, made
+
+
+def _initrd_sha256(host: Host, path: str, content: Content) -> str | None:
+    """Return the digest of a unified kernel image's initramfs, if the file is what it was."""
+    try:
+        with open_regular(host.path(path)) as file:
+            if sha256_of(file) != content.sha256:
+                return None
+            part = loaded_part(file, is_uki=True)
+            return sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
+    except (InitadvisorError, OSError):
+        return None
 
 
 def _asks(host: Host) -> str | None:

@@ -45,8 +45,9 @@ class OlderSchemaError(ValueError):
 class ReadLimits:
     """What is read at most.
 
-    ``characters`` of a text, ``items`` of an array or an object, and integers from ``least`` to
-    ``most``. ``unknown_names``: fields that are not known, a later version's, are passed over.
+    ``characters`` of a text, ``items`` of an array or an object, numbers from ``least`` on, and
+    integers up to ``most``. ``unknown_names``: fields that are not known, a later version's, are
+    passed over.
     """
 
     characters: int = 1 << 20
@@ -219,7 +220,7 @@ class _Reader:
 
     def _scalar(self, kind: type, plain: object) -> object:
         if kind is float:
-            return number(plain)
+            return number(plain, least=self.limits.least)
         if kind is int and type(plain) is int and self.limits.least <= plain <= self.limits.most:
             return plain
         if kind is bool and isinstance(plain, bool):

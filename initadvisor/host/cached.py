@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import from_json
-from initadvisor.core.serialisation import from_plain, to_plain
+from initadvisor.core.serialisation import ReadLimits, from_plain, to_plain
 from initadvisor.host.files import write_file
 
 if TYPE_CHECKING:
@@ -26,15 +26,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 16 << 20
+_USUAL = ReadLimits()
 _unwritable: set[Path] = set()
 
 
-def read_cached(path: Path, kind: type[_Kind], *, names: Names = ()) -> _Kind | None:
+def read_cached(
+    path: Path, kind: type[_Kind], *, names: Names = (), limits: ReadLimits = _USUAL
+) -> _Kind | None:
     """Return what an earlier run has kept; what cannot be read is none. See ``from_plain``."""
     with suppress(OSError, ValueError):
         with path.open("rb") as file:
             plain = from_json(file.read(_MOST_BYTES))
-        return from_plain(kind, plain, names=names)
+        return from_plain(kind, plain, names=names, limits=limits)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,9 @@ from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import boot_record
 from tests.fixtures.encrypted_disks import with_open_disk
 from tests.fixtures.hosts import Machine
+from tests.fixtures.images import pe
 from tests.fixtures.owners import OWNER
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,17 +57,19 @@ def change(
     number: int = 1,
     state: TransactionState = TransactionState.COMMITTED,
     with_updates: bool = False,
+    path: str = "/boot/image",
 ) -> None:
     """Have an image been replaced."""
 
     def content(image: str) -> Content:
         return Content(size_bytes=1, sha256=IMAGES[image])
 
+    own = f"/boot/.initadvisor-{OWNER}-{number}-0"
     image = FileChange(
-        path="/boot/image",
+        path=path,
         role=FileRole.IMAGE,
-        staged=f"/boot/.initadvisor-{OWNER}-{number}-0.new",
-        backup=None,
+        staged=f"{own}.new",
+        backup=f"{own}.old",
         before=FileIdentity(content=content(before), inode=None, mtime_ns=None),
         after=content(after),
     )
@@ -193,6 +198,25 @@ def test_changes_of_the_compression_are_followed_and_others_are_not(machine: Mac
     booted(machine, *(boot(n, image, times[image]) for n, image in enumerate("aabcdeffe", 1)))
     found = told(machine)
     assert (found.boots, found.others, saved(machine)) == (2, 2, 60)
+
+
+def test_of_unified_kernel_images_their_initramfs_counts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"a": b"one", "b": b"another"}
+    files = {name: pe([(".linux", b"Linux"), (".initrd", part)]) for name, part in parts.items()}
+    for name, file in files.items():
+        monkeypatch.setitem(IMAGES, name, hashlib.sha256(file).hexdigest())
+    change(machine, "a", "b", path="/boot/linux.efi")
+    for name, part in parts.items():
+        monkeypatch.setitem(IMAGES, name, hashlib.sha256(part).hexdigest())
+    booted(machine, *(boot(number, "ab"[number % 2], 500) for number in range(1, 8)))
+    assert told(machine).missing == "no boot with modules decompressed is recorded"
+    write(machine.root, f"/boot/.initadvisor-{OWNER}-1-0.old", files["a"])
+    write(machine.root, "/boot/linux.efi", files["b"])
+    assert saved(machine) == 0
+    write(machine.root, "/boot/linux.efi", files["b"] + b"made anew")
+    assert told(machine).missing == "no boot with modules decompressed is recorded"
 
 
 def test_what_was_undone_was_measured_all_the_same(machine: Machine) -> None:

@@ -152,6 +152,8 @@ def test_one_that_stores_modules_otherwise_is_advice_once_boots_have_shown_what_
     assert not one["advised"]
     assert one["saving_ms"]["median"] == pytest.approx(price_ms - 40, abs=0.01)
     assert "not advised; loading took 40 ms more (95 %: 30..50), by 3 boots and 2 boots" in told
+    planned = CliRunner().invoke(root, ["apply", "--variant", "this-machine"]).stdout
+    assert re.search(r"Expected to cost \d+ \(-?\d+\.\.\d+\) ms per boot", planned)
 
     one, _ = with_loading(replace(slower, saved_ms=saved_ms(-10, 40, 90)))
     assert not one["advised"]

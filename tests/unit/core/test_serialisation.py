@@ -127,7 +127,9 @@ def test_names_of_a_later_version_are_passed_over_where_that_is_asked_for() -> N
     assert from_plain(Outer, later, limits=ReadLimits(unknown_names=True)) == FULL
 
 
-def test_integers_may_have_other_bounds() -> None:
+def test_numbers_may_have_other_bounds() -> None:
+    below = Other(size_bytes=-1, ratio=-0.5)
+    assert from_plain(Other, to_plain(below), limits=ReadLimits(least=-2)) == below
     limits = ReadLimits(least=-5, most=5)
     assert from_plain(Inner, {"size_bytes": -5}, limits=limits) == Inner(size_bytes=-5)
     with pytest.raises(ValueError, match="size_bytes cannot be 6"):
