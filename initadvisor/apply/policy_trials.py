@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.campaign.campaign import CampaignState, Quarantined
-from initadvisor.campaign.record import failed_settings, readable_campaigns, trial_boots_of
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.campaign.record import readable_campaigns, trial_boots_of
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
-from initadvisor.transaction.log import own_transactions
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.campaigns import (
     NOT_STARTED,
-    TURNED_OFF,
     CampaignOptions,
     require_startable,
     start,
 )
 from initadvisor.trial.default_boot import default_boot
+from initadvisor.trial.policy_limits import TURNED_OFF, failed_before
 from initadvisor.trial.risks import without_consent
 from initadvisor.vm.engines import NoEngineError, Wanted, require_verifying
 
@@ -80,13 +79,8 @@ def _begun(host: Host, config: Config, observer: CampaignObserver) -> Begun:
         require_verifying(host, Wanted(release=default.release))
     except NoEngineError as err:
         return Begun(refused=f"no kernel could be asked whether it unpacks candidates: {err}")
-    failed = failed_settings(campaigns, own_transactions(host))
-    without = tuple(
-        Quarantined(setting=setting, reason=f"it failed in a trial: {reason}")
-        for setting, reason in failed.items()
-    )
     options = CampaignOptions(
-        most_boots=left - needs_rehearsal(host), by_policy=True, without=without
+        most_boots=left - needs_rehearsal(host), by_policy=True, without=failed_before(host)
     )
     return Begun(told=start(host, options, observer=observer).told)
 

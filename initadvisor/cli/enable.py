@@ -127,6 +127,10 @@ _TRIED = {
     Policy.TRY: "Up to {boots} of the reboots that happen anyway try a candidate, for each kernel.",
     Policy.APPLY: "Up to {boots} reboots for each kernel try candidates; the best is configured.",
 }
+_TRIED_WITHOUT_BOOTS = {
+    Policy.TRY: "No reboot tries anything: trial_boots_per_kernel is 0.",
+    Policy.APPLY: "No reboot tries any (trial_boots_per_kernel is 0); the best is applied.",
+}
 _FAILED = {
     Policy.ADVISE: "So no boot can fail for it; what is best says: initadvisor recommend",
     Policy.TRY: "If a trial fails, the next boot is today's; it is repeated once at most.",
@@ -136,12 +140,16 @@ _FAILED = {
 
 def _tell(plan: EnablePlan) -> None:
     """Print what happens from now on, in five lines, and what is to be known before."""
+    tried, failed = _TRIED, _FAILED
+    if not plan.most_boots:
+        tried = tried | _TRIED_WITHOUT_BOOTS
+        failed = failed | {Policy.TRY: failed[Policy.ADVISE]}
     for number, line in enumerate(
         (
             "Each boot is measured, a minute after it is complete.",
             "After a kernel upgrade candidates are built, while the machine is idle.",
-            _TRIED[plan.policy].format(boots=plan.most_boots),
-            _FAILED[plan.policy],
+            tried[plan.policy].format(boots=plan.most_boots),
+            failed[plan.policy],
             "initadvisor status shows how far it is; sudo initadvisor disable stops it.",
         ),
         1,

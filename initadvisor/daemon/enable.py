@@ -7,7 +7,7 @@ armed. Whoever comes after an interruption at any point does the rest, or undoes
 
 from __future__ import annotations
 
-from contextlib import suppress
+import contextlib
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -32,10 +32,12 @@ from initadvisor.host.configuration import (
     write_config,
 )
 from initadvisor.host.files import failing_as, remove_durably, write_file
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import campaigns
 from initadvisor.trial.campaign_actions import needs_rehearsal
+from initadvisor.trial.policy_limits import TURNED_OFF
 from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
 from initadvisor.trial.risks import missing, risks
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 _NAME = "enabled.json"
 _SCHEMA = 1
 _MOST_BYTES = 1 << 24
+_WAIT_S = 10.0
 _UNITS_S = 300.0
 """The daemon takes two minutes at most to end (initadvisord.service)."""
 
@@ -96,20 +99,23 @@ def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
     if runs:
         _require_units(host)
     notes = _examined(host, chosen) if runs else ()
-    tries = runs and chosen is not Policy.ADVISE
+    most_boots = config.trial_boots_per_kernel
+    tries = runs and (chosen is Policy.APPLY or (chosen is Policy.TRY and most_boots > 0))
     # Of an image that is being built nobody knows the machine.
     may_ask = tries and config.person_resets != frozenset(Restart)
     lacking = frozenset(missing(host) if may_ask else ())
     asks = not lacking <= config.person_resets
-    return EnablePlan(
+    plan = EnablePlan(
         policy=chosen,
-        most_boots=config.trial_boots_per_kernel,
+        most_boots=most_boots,
         runs=runs,
         notes=notes,
         risks=risks(host) if asks else (),
         lacking=lacking if asks else frozenset(),
-        rehearses=tries and needs_rehearsal(host),
+        rehearses=tries and most_boots > 0 and needs_rehearsal(host),
     )
+    _wanted_text(host, plan)  # what cannot be written is said before anything is done
+    return plan
 
 
 def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
@@ -118,15 +124,31 @@ def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
     Whoever calls this has the consent to ``plan.risks``. Raises ``InitadvisorError`` where
     something fails: the same again then does what is left, and ``disable`` undoes the rest.
     """
-    before, recorded = config_text(host), _recorded(host)
+    with _alone(host):
+        yield from _enabled(host, plan)
+
+
+def _alone(host: Host) -> contextlib.AbstractContextManager[None]:
+    """Be the only run that turns anything on or off."""
+    lock = lock_file(host.state_dir(), "enable")
+    return locked(lock, what="initadvisor enable or disable", wait_s=_WAIT_S)
+
+
+def _wanted_text(host: Host, plan: EnablePlan) -> str | None:
+    """Return what the configuration is to be; raises ``UsageError`` where it cannot be edited."""
+    before, config = config_text(host), load_config(host)
     values: dict[str, object] = {}
-    config = load_config(host)
     if config.policy is not plan.policy:
         values[_POLICY] = str(plan.policy)
     if plan.risks:
         agreed = replace(config, person_resets=config.person_resets | plan.lacking)
         values[_CONSENT] = agreed.tables["daemon"]["person_resets"]
-    after = edited_text(host, before or "", values) if values else before
+    return edited_text(host, before or "", values) if values else before
+
+
+def _enabled(host: Host, plan: EnablePlan) -> Iterator[str]:
+    before, recorded = config_text(host), _recorded(host)
+    after = _wanted_text(host, plan)
     if recorded is None:
         record = _Record(before=before, after=(after,))
     elif before in {recorded.before, *recorded.after}:
@@ -143,15 +165,17 @@ def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
     _systemctl(host, "enable", *place, *ENABLED_BY_USER)
     when = "are on" if plan.runs else "are enabled, and start with the first boot of this image"
     yield f"the units {when}: {', '.join(ENABLED_BY_USER)}"
-    if plan.runs:
-        yield from _untried(host) if plan.policy is Policy.ADVISE else _rehearsed(host)
+    if plan.runs and plan.policy is Policy.ADVISE:
+        yield from _untried(host)
+    elif plan.runs and plan.most_boots:
+        yield from _rehearsed(host)
 
 
 def _untried(host: Host) -> Iterator[str]:
     """Have no boot armed that another policy wanted."""
     campaign = read_campaign(host)
     if not campaign.state.is_over and (campaign.by_policy or campaign.only_rehearsal):
-        yield from campaigns.stop(host, reason=campaigns.TURNED_OFF).told
+        yield from campaigns.stop(host, reason=TURNED_OFF).told
 
 
 def _rehearsed(host: Host) -> Iterator[str]:
@@ -172,6 +196,11 @@ def disable(host: Host) -> Iterator[str]:
     """
     host.require_root("disable initadvisor")
     runs = _runs(host)
+    with _alone(host):
+        yield from _disabled(host, runs=runs)
+
+
+def _disabled(host: Host, *, runs: bool) -> Iterator[str]:
     if not runs:
         yield from proving.in_turn(
             partial(_configured_back, host), partial(_units_off, host, f"--root={host.root}")
@@ -239,18 +268,20 @@ def _systemctl(host: Host, *words: str) -> None:
 
 
 def _configured_back(host: Host) -> Iterator[str]:
-    recorded, config = _recorded(host), load_config(host)
-    if recorded is None:
-        if config.policy is not Policy.ADVISE:
-            yield f"policy {config.policy} stays in {CONFIG_PATH}: enable has not written it"
-        return
-    before = config_text(host)
-    after = _restored(host, before, recorded)
-    if after != before:
-        write_config(host, after)
-        yield f"the policy is {load_config(host).policy}, as it was before"
-    with failing_as(f"cannot forget what {CONFIG_PATH} was"):
-        remove_durably(host.state_dir() / _NAME)
+    recorded, before = _recorded(host), load_config(host).policy
+    if recorded is not None:
+        now = config_text(host)
+        after = _restored(host, now, recorded)
+        if after != now:
+            write_config(host, after)
+    policy = load_config(host).policy
+    if policy is not before:
+        yield f"the policy is {policy}, as it was before"
+    elif policy is not Policy.ADVISE:
+        yield f"policy {policy} stays in {CONFIG_PATH}: enable has not written it"
+    if recorded is not None:
+        with failing_as(f"cannot forget what {CONFIG_PATH} was"):
+            remove_durably(host.state_dir() / _NAME)
 
 
 def _units_stopped(host: Host) -> Iterator[str]:
@@ -274,7 +305,7 @@ def _loaded(host: Host, units: Iterable[str]) -> tuple[str, ...]:
 
 def _withdrawn(host: Host) -> Iterator[str]:
     """Have nothing armed or interrupted any more; each is tried, whatever becomes of the others."""
-    reason = campaigns.TURNED_OFF
+    reason = TURNED_OFF
     yield from proving.in_turn(
         partial(proving.withdraw_all, host, reason=reason),
         partial(_campaign_over, host, reason),
@@ -285,7 +316,7 @@ def _withdrawn(host: Host) -> Iterator[str]:
 def _campaign_over(host: Host, reason: str) -> tuple[str, ...]:
     """End a campaign that is on; of one that is over, keep how it ended."""
     is_over = False
-    with suppress(InitadvisorError):  # a record that cannot be read is for ``stop``
+    with contextlib.suppress(InitadvisorError):  # a record that cannot be read is for ``stop``
         is_over = read_campaign(host).state.is_over
     if is_over:
         return campaigns.withdraw(host, reason=reason)

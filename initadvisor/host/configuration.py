@@ -63,6 +63,9 @@ def edited_text(host: Host, text: str, values: Mapping[str, object | None]) -> s
             Config.from_tables({table: {key: value}}, source="nothing changed")
         try:
             text = with_value(text, table, key, value)
+        except UsageError as err:
+            msg = f"{path}: {err.message}"
+            raise UsageError(msg, hint=err.hint) from err
         except ValueError as err:
             msg = f"{path}: {err}"
             raise UsageError(msg) from err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
 from initadvisor.campaign.campaign import CampaignEvent, CampaignEventKind, Change
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import UnsafeError, UsageError
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.trial.binding import binding_fault
@@ -16,6 +16,7 @@ from initadvisor.trial.campaign_actions import armed_again
 from initadvisor.trial.default_boot import NoDefaultBootError, default_boot
 from initadvisor.trial.evaluation import ProofAction
 from initadvisor.trial.one_boot import is_of_this_boot, judge
+from initadvisor.trial.policy_limits import turned_off
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
@@ -60,6 +61,9 @@ def _pending(host: Host, campaign: Campaign, armed: ArmedBoot, reason: str) -> C
     """Return what is to become of a boot that is still to come: nothing, where all is as it was."""
     if busy := busy_package_managers(host):
         return CampaignEvent(kind=CampaignEventKind.TAKE_BACK, reason=str(busy[0]))
+    with contextlib.suppress(UsageError):
+        if end := turned_off(host, campaign):
+            return end
     with contextlib.suppress(UnsafeError):  # what boots by default is not certain: a fault
         if change := changed(host, campaign, loader_named(armed.loader)):
             return change

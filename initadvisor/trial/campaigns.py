@@ -69,9 +69,6 @@ _log = logging.getLogger(__name__)
 NOT_STARTED = "it could not be started"
 """With what the reason of a campaign begins that was ended by its own start."""
 
-TURNED_OFF = "nothing is to be tried by itself any more"
-"""The reason of a campaign that was ended with all that is done by itself."""
-
 _NOTHING_ARMED = frozenset({CampaignState.PREPARING, CampaignState.CHOOSING})
 """Where a run leaves a campaign that is to go on, but not now."""
 

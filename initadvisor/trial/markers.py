@@ -24,6 +24,9 @@ _ENTRY = "trial-entry"
 _REHEARSED = "rehearsed"
 _PREVIOUS = "previous-entry"
 
+_MOST_BYTES = 256
+"""Twice what any of them has."""
+
 _BOARD = ("sys_vendor", "product_name", "board_name")
 """What tells one machine from another that the same disk is put into; none of it is secret."""
 
@@ -90,7 +93,8 @@ def _machine(host: Host) -> str:
 
 def _read(host: Host, name: str) -> str | None:
     try:
-        return (host.state_dir() / name).read_text(encoding="utf-8", errors="replace")
+        with (host.state_dir() / name).open("rb") as file:
+            return file.read(_MOST_BYTES).decode(errors="replace")
     except FileNotFoundError:
         return None
     except OSError as err:

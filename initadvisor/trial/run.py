@@ -15,10 +15,9 @@ from initadvisor.campaign.campaign import (
     CampaignState,
 )
 from initadvisor.campaign.record import forget_active, note_active, read_campaign, write_campaign
-from initadvisor.campaign.step import step
+from initadvisor.campaign.step import quarantine, step
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
-from initadvisor.host.power import on_battery
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.campaign_actions import (
     ActionExecutor,
@@ -26,6 +25,7 @@ from initadvisor.trial.campaign_actions import (
     trial_boot_of,
 )
 from initadvisor.trial.campaign_judge import changed, judged
+from initadvisor.trial.policy_limits import against_next, failed_before
 from initadvisor.trial.reboot import arrange_reboot
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class CampaignRun:
             case CampaignAction.PREPARE if campaign.state is CampaignState.PREPARING:
                 return self._prepared(campaign)
             case CampaignAction.CHOOSE if campaign.state is CampaignState.CHOOSING:
-                return (self._chosen(campaign),)
+                return self._chosen_of_allowed(campaign)
             case CampaignAction.REBOOT if (
                 campaign.state is CampaignState.ARMED and not self._attended
             ):
@@ -184,6 +184,15 @@ class CampaignRun:
 
         yield from prepared(self._host, campaign, observer=self._observer)
 
+    def _chosen_of_allowed(self, campaign: Campaign) -> Iterator[CampaignEvent]:
+        """Choose; what has failed since a policy's campaign began, elsewhere too, is left out."""
+        eligible = {found.setting for found in campaign.eligible if not found.today}
+        for found in failed_before(self._host) if campaign.by_policy else ():
+            if found.setting in eligible:
+                yield CampaignEvent(kind=CampaignEventKind.REFUSED, refused=found)
+                campaign = quarantine(campaign, found)
+        yield self._chosen(campaign)
+
     def _chosen(self, campaign: Campaign) -> CampaignEvent:
         loader = detect_boot_loader(self._host)
         if change := changed(self._host, campaign, loader):
@@ -191,9 +200,8 @@ class CampaignRun:
         if busy := busy_package_managers(self._host):
             msg = f"not arming a boot now: {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done")
-        if campaign.by_policy and on_battery(self._host):
-            words = "the machine runs on its battery"
-            return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=words)
+        if event := against_next(self._host, campaign):
+            return event
         candidate, words = None, REHEARSAL_WORDS
         if not needs_rehearsal(self._host):
             if campaign.only_rehearsal:

@@ -14,11 +14,13 @@ from initadvisor.core.config import Config, Policy, Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.lab.observing import Unseen
-from initadvisor.trial.campaigns import TURNED_OFF, pause, stop
+from initadvisor.trial.campaigns import pause, stop
 from initadvisor.trial.markers import note_rehearsed
+from initadvisor.trial.policy_limits import TURNED_OFF
 from initadvisor.vm.engines import NoEngineError
-from tests.fixtures.campaign_machine import Campaigning, make_campaigning
+from tests.fixtures.campaign_machine import FOUR, Campaigning, content, make_campaigning
 from tests.fixtures.campaigns import GROUND
+from tests.fixtures.provable_machine import IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +39,7 @@ def ready(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
     monkeypatch.setattr(module, "busy_package_managers", lambda _host: made.busy)
     machine.write("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
     note_rehearsed(made.host, made.provable.loader.NAME)
+    configure(made)
     return made
 
 
@@ -44,8 +47,9 @@ def begin(ready: Campaigning, config: Config = CONFIG) -> Begun:
     return begin_trials(ready.host, config, observer=Unseen())
 
 
-def configure(ready: Campaigning, text: str) -> None:
-    ready.provable.machine.write("/etc/initadvisor.toml", f"[daemon]\n{text}\n")
+def configure(ready: Campaigning, *lines: str, policy: Policy = Policy.TRY) -> None:
+    text = "\n".join(("[daemon]", f'policy = "{policy}"', *lines, ""))
+    ready.provable.machine.write("/etc/initadvisor.toml", text)
 
 
 def test_it_begins_with_reboots_that_happen_anyway_and_ends_at_the_limit(
@@ -90,6 +94,7 @@ def test_what_failed_is_not_tried_again_whatever_its_image_is_like(ready: Campai
     ready.candidates = {
         setting: (image + bytes(4), manner) for setting, (image, manner) in ready.candidates.items()
     }
+    configure(ready, "trial_boots_per_kernel = 20")
     begin(ready, replace(CONFIG, trial_boots_per_kernel=20))
     assert {found.setting for found in ready.record.quarantined} == {"gzip", "xz"}
     ready.run()
@@ -139,6 +144,69 @@ def test_a_watchdog_that_vanishes_is_not_among_what_was_consented_to(ready: Camp
     configure(ready, "person_resets = true")
     ready.settle()
     assert ready.provable.loader.is_armed
+
+
+def rebuild(ready: Campaigning) -> None:
+    """Have another installed image, and other candidates of the same settings."""
+    ready.host.path(IMAGE).write_bytes(content("rebuilt", 380))
+    ready.candidates = {
+        setting: (image + bytes(4), manner) for setting, (image, manner) in ready.candidates.items()
+    }
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_left_no_sign_is_repeated_once_also_with_another_image(
+    ready: Campaigning, goes_on: bool
+) -> None:
+    ready.candidates = {"xz": FOUR["xz"], "lzop": FOUR["lzop"]}
+    begin(ready, CONFIG if goes_on else replace(CONFIG, trial_boots_per_kernel=1))
+    ready.boot()
+    assert ready.record.state.is_over is not goes_on
+    rebuild(ready)
+    if goes_on:
+        ready.settle()
+    else:
+        begun = begin(ready)
+        assert begun.told, begun
+    while not ready.record.state.is_over:
+        ready.boot()
+    assert ready.booted == ["xz", "xz", "lzop"]
+    assert "it did not come back, twice" in ready.verdicts()["xz"]
+
+
+def test_configured_meanwhile_counts_from_the_next_boot_that_would_be_armed(
+    ready: Campaigning,
+) -> None:
+    begin(ready)
+    ready.boot()
+    configure(ready, "trial_boots_per_kernel = 2")
+    ready.boot()
+    assert ready.booted == ["lz4 -9", "gzip"]
+    assert ready.record.state is CampaignState.DONE
+    assert ready.record.reason.endswith("may have 2 trial boots, which are used up")
+    ready.require_nothing()
+
+
+def test_a_policy_that_is_configured_no_more_has_nothing_armed_and_keeps_what_failed(
+    ready: Campaigning,
+) -> None:
+    begin(ready)
+    configure(ready, "trial_boots_per_kernel = 'many'")
+    ready.settle()
+    assert ready.provable.loader.is_armed, "what cannot be read tells nothing"
+    configure(ready, policy=Policy.ADVISE)
+    ready.settle()
+    assert (ready.record.state, ready.record.reason) == (CampaignState.STOPPED, TURNED_OFF)
+    ready.require_nothing()
+    configure(ready)
+    assert begin(ready).told
+    ready.boot()
+    ready.reboot()
+    configure(ready, policy=Policy.ADVISE)
+    ready.settle()
+    assert ready.record.state is CampaignState.STOPPED
+    assert set(ready.verdicts()) == {"gzip"}, "it panicked before anybody knew of the change"
+    ready.require_nothing()
 
 
 def other_selection(ready: Campaigning) -> None:

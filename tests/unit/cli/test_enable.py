@@ -41,7 +41,6 @@ def call(*arguments: str, answer: str = "") -> tuple[list[str], BaseException | 
 
 
 def test_five_lines_say_what_will_happen(made: tuple[Campaigning, UnitRunner]) -> None:
-    del made
     for policy, words in (
         ("advise", "nothing that boots is changed"),
         ("try", "Up to 6 of the reboots that happen anyway try a candidate"),
@@ -53,6 +52,12 @@ def test_five_lines_say_what_will_happen(made: tuple[Campaigning, UnitRunner]) -
         assert words in said[2]
         assert "sudo initadvisor disable" in said[4]
         assert all(len(line) <= 80 for line in said)
+    made[0].provable.machine.write(CONFIG, "[daemon]\ntrial_boots_per_kernel = 0\n")
+    for policy, words in (("try", "No reboot tries anything"), ("apply", "the best is applied")):
+        said, _ = call("enable", "--policy", policy, "--yes")
+        assert words in said[2]
+        assert "trial fails" not in said[3]
+        assert len(said[2]) <= 80
 
 
 def test_nobody_to_be_asked_is_no_consent(made: tuple[Campaigning, UnitRunner]) -> None:

@@ -12,8 +12,9 @@ from initadvisor.apply import policy_trials
 from initadvisor.apply.policy_trials import begin_trials
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.config import Policy, Restart
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
 from initadvisor.core.refusals import Refusal, RefusalKind
+from initadvisor.daemon import enable as module
 from initadvisor.daemon.enable import disable, enable, plan_enable
 from initadvisor.doctor.software import ENABLED_BY_USER
 from initadvisor.host import Host
@@ -128,6 +129,46 @@ def test_a_policy_that_others_chose_stays_and_is_said(machine: Campaigning) -> N
     machine.provable.machine.write(CONFIG, '[daemon]\npolicy = "advise"\n')
     list(disable(machine.host))
     assert configured(machine) == (Policy.ADVISE, False)
+    machine.host.path(CONFIG).unlink()
+    turn_on(machine, Policy.TRY)
+    text = machine.host.path(CONFIG).read_text()
+    machine.provable.machine.write(CONFIG, text.replace('"try"', '"apply"'))
+    said = " ".join(disable(machine.host))
+    assert configured(machine) == (Policy.APPLY, False), "only the consent was written by enable"
+    assert "policy apply stays in /etc/initadvisor.toml" in said
+    assert "as it was before" not in said
+
+
+@pytest.mark.parametrize("text", ["daemon = {}\n", "daemon.policy = 'advise'\n"])
+def test_a_configuration_that_cannot_be_edited_is_said_first(
+    machine: Campaigning, text: str
+) -> None:
+    machine.provable.machine.write(CONFIG, text)
+    with pytest.raises(UsageError, match=f"{CONFIG}: cannot change policy: "):
+        plan_enable(machine.host, Policy.TRY)
+
+
+def test_without_trial_boots_none_is_armed_to_rehearse_or_asked_for(machine: Campaigning) -> None:
+    machine.provable.machine.write(CONFIG, "[daemon]\ntrial_boots_per_kernel = 0\n")
+    plan = plan_enable(machine.host, Policy.TRY)
+    assert (plan.risks, plan.rehearses) == ((), False)
+    plan = plan_enable(machine.host, Policy.APPLY)  # has a proving boot nevertheless
+    assert (bool(plan.risks), plan.rehearses) == (True, False)
+    turn_on(machine, Policy.APPLY)
+    machine.require_nothing()
+
+
+def test_two_at_once_are_one_after_the_other(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WAIT_S", 0)
+    plan = plan_enable(machine.host, Policy.TRY)
+    first = enable(machine.host, plan)
+    assert "policy try is written" in next(first)
+    for other in (enable(machine.host, plan), disable(machine.host)):
+        with pytest.raises(InitadvisorError, match="enable or disable is already running"):
+            next(other)
+    assert list(first)
 
 
 def test_the_record_comes_first_and_units_last(machine: Campaigning, runner: UnitRunner) -> None:
@@ -165,6 +206,12 @@ def test_what_is_against_a_rehearsal_is_said_and_no_error(machine: Campaigning) 
     *_, last = enable(machine.host, plan)
     assert "the first trial will try the boot loader" in last
     assert "it hides (look)" in last
+    machine.require_nothing()
+    machine.provable.loader.against = ()
+    for name, text in (("type", "Battery"), ("status", "Discharging")):
+        machine.provable.machine.write(f"/sys/class/power_supply/BAT0/{name}", f"{text}\n")
+    *_, last = enable(machine.host, plan)
+    assert "the machine runs on its battery" in last
     machine.require_nothing()
 
 
@@ -381,3 +428,8 @@ def test_disabling_goes_on_where_a_step_fails(machine: Campaigning, runner: Unit
     with pytest.raises(InitadvisorError, match=CONFIG):
         list(disable(machine.host))
     assert (runner.enabled, runner.running) == (set(), set())
+    (machine.host.state_dir() / "trial-entry").write_bytes(b"x" * 100_000)
+    machine.provable.machine.write(CONFIG, "")
+    with pytest.raises(InitadvisorError, match="the boot loader 'xx") as caught:
+        list(disable(machine.host))
+    assert len(caught.value.with_hint) < 2000, "a note is damaged, and no screens are filled by it"
