@@ -22,7 +22,7 @@ from initadvisor.core.text import shown
 from initadvisor.daemon.login import show_at_login
 from initadvisor.doctor.doctor import diagnose
 from initadvisor.doctor.findings import Grade, Topic
-from initadvisor.doctor.software import ENABLED_BY_USER, INSTALL, runs_systemd, unit_states
+from initadvisor.doctor.software import ENABLED_BY_USER, INSTALL, UNITS, runs_systemd, unit_states
 from initadvisor.generators.running import Elsewhere, elsewhere
 from initadvisor.host.configuration import (
     CONFIG_PATH,
@@ -232,13 +232,14 @@ def _runs(host: Host) -> bool:
 
 
 def _require_units(host: Host) -> None:
+    """Raise ``UnsafeError`` where a unit lacks that would be started, or that those start."""
     states = unit_states(host)
-    for unit in ENABLED_BY_USER:
+    for unit in UNITS:
         state = states[unit]["LoadState"]
         if state == "not-found":
             msg = f"not turning anything on: {unit} is not installed"
             raise UnsafeError(msg, hint=INSTALL)
-        if state == "masked":
+        if state == "masked" and unit != REBOOT_UNIT:  # no policy reboots
             msg = f"not turning anything on: {unit} is masked"
             raise UnsafeError(msg, hint=f"sudo systemctl unmask {unit}")
 

@@ -121,7 +121,7 @@ def _tried(log: PolicyLog, config: Config, campaigns: Sequence[Campaign]) -> Sta
         words = f"nothing is tried: {refusal.reason}" if refusal else ""
         return StageReached(stage=LoopStage.TRIED, words=words)
     boots, most = latest.boots, latest.most_boots
-    if latest.by_policy:
+    if latest.by_policy or latest.only_rehearsal:
         boots = trial_boots_of(campaigns, latest.default_boot.release)
         most = config.trial_boots_per_kernel
     armed = latest.trial_boots[-1].at_s if latest.trial_boots else latest.began_at_s

@@ -83,7 +83,7 @@ def status(host: Host, *, check: bool = False) -> Status:
         unrecorded=unrecorded(host),
         enabled=_enabled(host, notes),
         stages=loop_stages(host, recorded, notes),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         published_at_s=since_s,
     )
 

@@ -337,7 +337,8 @@ END
         configured apply "[daemon]\nmotd = true\npolicy='apply'"
         configured "another way" 'daemon = { policy = "try" }\n'
         configured "no policy of ours" '[daemon]\npolicy = "trying"\n'
-        touch /var/lib/initadvisor/campaign-active
+        rm /etc/initadvisor.toml; mkfifo /etc/initadvisor.toml; follows "no file but a pipe"
+        rm /etc/initadvisor.toml; touch /var/lib/initadvisor/campaign-active
         configured "campaign" '[daemon]\npolicy = "advise"\n'
         """,
         work,
@@ -363,7 +364,7 @@ END
         **dict.fromkeys(("no file", "advise"), nothing),
         "try": tries,
         "apply": f"{tries}, a better setting may be applied",
-        **dict.fromkeys(("another way", "no policy of ours", "campaign"), ""),
+        **dict.fromkeys(("another way", "no policy of ours", "no file but a pipe", "campaign"), ""),
     }
     begin = "initadvisor: noted Linux 6.9.1; candidates are built when the machine is idle"
     for name, words in follows.items():

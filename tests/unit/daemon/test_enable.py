@@ -374,8 +374,9 @@ def test_what_lacks_is_said_before_anything_is_changed(
     lack, remedy = "qemu-system-x86_64 is not installed", "install qemu-system-x86"
     refused(machine, Policy.TRY, lack, f"({remedy}; --policy advise goes without)")
     assert plan_enable(machine.host, Policy.ADVISE).notes
-    runner.lacking = {"initadvisord.path"}
-    refused(machine, Policy.ADVISE, "initadvisord.path is not installed", "make install")
+    for unit in ("initadvisord.path", "initadvisord.service", "initadvisor-settle.service"):
+        runner.lacking = {unit}
+        refused(machine, Policy.ADVISE, f"{unit} is not installed", "make install")
     runner.programs = ()
     refused(machine, Policy.ADVISE, "does not run systemd")
 
