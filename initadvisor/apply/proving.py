@@ -18,7 +18,7 @@ from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
-from initadvisor.core.config import Restart
+from initadvisor.core.config import Policy, Restart
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, raise_all
 from initadvisor.generators.running import elsewhere
 from initadvisor.host.configuration import load_config
@@ -310,6 +310,11 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: 
         evaluation = replace(
             evaluation, verdict=ProofAction.DROP, reason=reason, outcome=TrialOutcome.NOT_TRIED
         )
+    if evaluation.verdict is not ProofAction.DROP and _is_turned_off(host, transaction):
+        reason = "the policy does not apply anything any more"
+        evaluation = replace(
+            evaluation, verdict=ProofAction.DROP, reason=reason, outcome=TrialOutcome.NOT_TRIED
+        )
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
     told = f"{what[armed.stage]}: {evaluation.reason}"
     match evaluation.verdict:
@@ -331,6 +336,13 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: 
         case ProofAction.DROP:
             withdraw(host, engine, transaction, reason=told, outcome=evaluation.outcome)
             return _told(transaction, f"is undone; {told}")
+
+
+def _is_turned_off(host: Host, transaction: Transaction) -> bool:
+    """Tell whether a policy has begun it that is not configured any more."""
+    with contextlib.suppress(InitadvisorError):  # what cannot be read tells nothing
+        return transaction.by_policy and load_config(host).policy is not Policy.APPLY
+    return False
 
 
 def _armed_anew(

@@ -34,7 +34,7 @@ from initadvisor.host.configuration import (
 from initadvisor.host.files import failing_as, remove_durably, write_file
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.transaction.log import own_transactions
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import Duty, TransactionState
 from initadvisor.trial import campaigns
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.policy_limits import TURNED_OFF
@@ -165,10 +165,18 @@ def _enabled(host: Host, plan: EnablePlan) -> Iterator[str]:
     _systemctl(host, "enable", *place, *ENABLED_BY_USER)
     when = "are on" if plan.runs else "are enabled, and start with the first boot of this image"
     yield f"the units {when}: {', '.join(ENABLED_BY_USER)}"
+    if plan.runs and plan.policy is not Policy.APPLY:
+        yield from _not_applied(host)
     if plan.runs and plan.policy is Policy.ADVISE:
         yield from _untried(host)
     elif plan.runs and plan.most_boots:
         yield from _rehearsed(host)
+
+
+def _not_applied(host: Host) -> Iterator[str]:
+    """Have nothing wait for its boot that the policy before has begun."""
+    if any(t.by_policy and t.state.duty is Duty.WAIT for t in own_transactions(host)):
+        yield from proving.settle(host)
 
 
 def _untried(host: Host) -> Iterator[str]:

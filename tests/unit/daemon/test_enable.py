@@ -10,6 +10,7 @@ import pytest
 
 from initadvisor.apply import policy_trials
 from initadvisor.apply.policy_trials import begin_trials
+from initadvisor.apply.proving import settle
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.config import Policy, Restart
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
@@ -195,6 +196,26 @@ def test_the_next_boot_is_a_rehearsal_where_something_is_to_be_tried(
     machine.settle()
     assert not plan_enable(machine.host, Policy.TRY).rehearses
     turn_on(machine, Policy.TRY)
+    machine.require_nothing()
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_what_the_policy_has_armed_is_undone_where_it_applies_no_more(
+    machine: Campaigning, by_command: bool
+) -> None:
+    note_rehearsed(machine.host, machine.provable.loader.NAME)
+    turn_on(machine, Policy.APPLY)
+    machine.provable.arm(by_policy=True)
+    settle(machine.host)
+    assert machine.provable.loader.is_armed
+    if by_command:
+        turn_on(machine, Policy.TRY)
+    else:
+        path = machine.host.path(CONFIG)
+        path.write_text(path.read_text().replace("apply", "try"))
+        settle(machine.host)
+    assert machine.provable.latest().state is TransactionState.UNDONE
+    assert machine.provable.latest().reason.endswith("does not apply anything any more")
     machine.require_nothing()
 
 

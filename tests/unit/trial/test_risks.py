@@ -154,7 +154,7 @@ def test_a_proof_has_the_words_and_the_watchdog_of_a_campaigns_trial(ready: Camp
 
 def configure(machine: Campaigning, consent: str) -> None:
     machine.provable.machine.write(
-        "/etc/initadvisor.toml", f"[daemon]\nperson_resets = {consent}\n"
+        "/etc/initadvisor.toml", f'[daemon]\npolicy = "apply"\nperson_resets = {consent}\n'
     )
 
 
