@@ -17,6 +17,7 @@ from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeErr
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.files import with_stream_size
 from initadvisor.generators.rewriting import config_files, texts_of
+from initadvisor.generators.ukify import unify
 from initadvisor.host.files import failing_as, make_directory, open_regular, sha256_of
 from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
@@ -71,11 +72,15 @@ def staged_images(
         if blocker.step is ApplyStep.BUILD:
             raise UnsafeError(blocker.reason, hint=blocker.remedy or None)
     with building_place(host) as directory:
-        installed = [_identities(host, planned.image) for planned in plan.rebuilt]
-        _require_same_copies(plan.rebuilt, installed)
+        rebuilt = sorted(plan.rebuilt, key=lambda planned: planned.image.made_of is not None)
+        installed = [_identities(host, planned.image) for planned in rebuilt]
+        _require_same_copies(rebuilt, installed)
+        places = {
+            planned.image.path: directory / str(number) for number, planned in enumerate(rebuilt)
+        }
         staged = tuple(
-            _stage(host, generator, plan, planned, replaces, directory / str(number), observer)
-            for number, (planned, replaces) in enumerate(zip(plan.rebuilt, installed, strict=True))
+            _stage(host, generator, plan, planned, replaces, places, observer)
+            for planned, replaces in zip(rebuilt, installed, strict=True)
         )
         _require_unchanged(host, plan)
         yield staged
@@ -87,19 +92,21 @@ def _stage(
     plan: ApplyPlan,
     planned: PlannedImage,
     replaces: Mapping[Path, FileIdentity | None],
-    directory: Path,
+    places: Mapping[Path, Path],
     observer: BuildingObserver,
 ) -> StagedImage:
-    make_directory(directory)
+    """Build one in its directory of ``places``, where those are that were built before."""
     image, texts = planned.image, texts_of(plan.edits)
+    directory, made_of = places[image.path], image.made_of and places.get(image.made_of)
+    make_directory(directory)
     noted = generator.noted_inside(host, texts)
     observer.doing(f"building {image.path} with today's setting, for comparison")
-    generator.build(host, image, directory / "control", {})
+    _make(host, generator, image, directory / "control", {}, made_of and made_of / "control")
     control = read_built(generator, directory / "control")
     observer.doing(f"building {image.path} with {plan.change}")
     since_ns = host.clock.monotonic_ns()
-    generator.build(host, image, directory / "new", texts)
-    if plan.variant is None:
+    _make(host, generator, image, directory / "new", texts, made_of and made_of / "new")
+    if plan.variant is None and made_of is None:
         keep_run(host, image.path, plan.setting, since_ns=since_ns)
     new = read_built(generator, directory / "new")
     require_codec(generator, image, new, plan.setting)
@@ -113,7 +120,7 @@ def _stage(
     observer.doing(f"comparing {image.path} with what {plan.setting} gives")
     _require_stream(host, generator, image, new, directory / "new", plan.setting)
     observer.doing(f"comparing {image.path} with what a rebuild gives")
-    updates, unreadable = _updates(image.path, control, noted)
+    updates, unreadable = _updates(image, control, noted)
     return StagedImage(
         image=image,
         staged=directory / "new",
@@ -126,6 +133,21 @@ def _stage(
         unreadable=unreadable,
         missing=found.removed_files,
     )
+
+
+def _make(
+    host: Host,
+    generator: Generator,
+    image: InstalledImage,
+    target: Path,
+    texts: Mapping[Path, str],
+    initramfs: Path | None,
+) -> None:
+    """Have the generator build an image, or ukify one of the initramfs that was built for it."""
+    if initramfs is not None:
+        unify(host, image, initramfs, target)
+    else:
+        generator.build(host, image, target, texts)
 
 
 def _require_signed(
@@ -222,12 +244,23 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def _updates(
-    installed: Path, control: ReadImage, noted: tuple[str, ...]
+    image: InstalledImage, control: ReadImage, noted: tuple[str, ...]
 ) -> tuple[ImageDifference | None, str]:
+    """Return what a rebuild changes, or why that is not known.
+
+    Raises ``UnfitImageError`` where a rebuild lacks an initramfs of a UKI that has several.
+    """
     try:
-        return differs(read_image(installed), control, noted), ""
+        installed = read_image(image.path)
+        found = differs(installed, control, noted)
     except InitadvisorError as err:
         return None, err.message
+    parts = [len(one.contents.segments) for one in (installed, control)]
+    if image.uki and parts[0] > parts[1]:
+        msg = f"{image.path} has {parts[0]} parts of an initramfs, and a rebuild {parts[1]}"
+        hint = "something else puts images into it, which would be lost; nothing was changed"
+        raise UnfitImageError(msg, hint=hint)
+    return found, ""
 
 
 def _require_unchanged(host: Host, plan: ApplyPlan) -> None:
@@ -309,10 +342,9 @@ def rebuilt_images(
     if not unverified:
         require_engine(host, images)
     with building_place(host) as directory:
-        built = tuple(
-            _build(host, generator, image, directory / str(number), texts, observer)
-            for number, image in enumerate(images)
-        )
+        ordered = sorted(images, key=lambda image: image.made_of is not None)
+        places = {image.path: directory / str(number) for number, image in enumerate(ordered)}
+        built = tuple(_build(host, generator, image, places, texts, observer) for image in ordered)
         pairs = [(one.image, one.staged) for one in built]
         yield built, ask_kernels(host, pairs, unverified=unverified, observer=observer)
 
@@ -321,16 +353,17 @@ def _build(
     host: Host,
     generator: Generator,
     image: InstalledImage,
-    directory: Path,
+    places: Mapping[Path, Path],
     texts: Mapping[Path, str],
     observer: BuildingObserver,
 ) -> RebuiltImage:
+    directory, made_of = places[image.path], image.made_of and places.get(image.made_of)
     release = image.kernel_release
     setting = generator.configured(host, release, texts=texts, image=image).setting
     replaces = _identities(host, image)
     make_directory(directory)
     observer.doing(f"building {image.path} with {setting}")
-    generator.build(host, image, directory / "old", texts)
+    _make(host, generator, image, directory / "old", texts, made_of and made_of / "old")
     built = read_built(generator, directory / "old")
     require_codec(generator, image, built, setting)
     linted(host, image, built)

@@ -35,6 +35,7 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.running import require_installed_system
+from initadvisor.generators.ukify import require_made_of
 from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
@@ -367,6 +368,7 @@ def _obstacles(
     for image in rebuilt:
         if image.uki:  # what cannot be verified is not replaced: found out before building
             yield from _refused(ApplyStep.BUILD, partial(signers, host, image.path))
+            yield from _refused(ApplyStep.BUILD, partial(require_made_of, host, image))
     yield from _refused(ApplyStep.VERIFYING, lambda: require_engine(host, rebuilt))
     yield from _of_the_boot_loader(host, images)
 

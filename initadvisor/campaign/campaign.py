@@ -65,7 +65,8 @@ class TrialCandidate:
     """An image that may be booted: it was linted and, unless it is ``today``'s, verified.
 
     ``path`` is where it is kept, as the running system names it, or the installed image itself.
-    ``sha256`` and ``size_bytes`` are those of the initramfs. ``verified``: by which kernel.
+    ``sha256`` and ``size_bytes`` are those of the initramfs, also of one in a unified kernel image.
+    ``verified``: by which kernel.
     """
 
     setting: str
@@ -91,7 +92,7 @@ class DefaultBoot:
 
     ``image`` is the path of this machine, ``image_sha256`` of the whole file, ``release`` its
     kernel's. ``entry`` is what the loader calls it, ``kernel_sha256`` of the file it boots and
-    ``options`` its command line.
+    ``options`` its command line. ``is_uki``: the image is a unified kernel image.
     """
 
     image: str
@@ -100,6 +101,7 @@ class DefaultBoot:
     entry: str
     kernel_sha256: str
     options: str
+    is_uki: bool = False
 
     def change(self, now: DefaultBoot) -> Change | None:
         """Return what has changed since, the most important first; None where nothing has."""

@@ -190,6 +190,7 @@ class InstalledImage:
     ``path`` is below the host's root. ``uki`` tells that the image is a section of a unified kernel
     image; ``fallback`` that it is not the one booted by default. ``copies``: what is named as a
     copy of it that kernel-install(8) made; whether it holds the same, only reading it tells.
+    ``made_of``: which installed image ukify(1) has made a unified kernel image of.
     """
 
     path: Path
@@ -197,6 +198,7 @@ class InstalledImage:
     uki: bool = False
     fallback: bool = False
     copies: tuple[Path, ...] = ()
+    made_of: Path | None = None
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
+from initadvisor.generators.kernel_install import install_conf, plugin
 from initadvisor.generators.running import refuse_unsupported
 from initadvisor.host.files import listing
 
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
 
 GENERATORS: Final[tuple[Generator, ...]] = (mkinitcpio, dracut, initramfs_tools)
 
-_INSTALL_CONF_DIRECTORIES = (
-    "/etc/kernel",
-    "/run/kernel",
-    "/usr/local/lib/kernel",
-    "/usr/lib/kernel",
-)
 _MKINITCPIO_HOOK = "90-mkinitcpio-install.hook"
 _KERNEL_HOOKS: Final[dict[str, Generator]] = {"initramfs-tools": initramfs_tools, "dracut": dracut}
 _PLUGINS: Final[dict[str, Generator]] = {
@@ -66,25 +61,8 @@ def generator_of_image(made_by: str | None) -> Generator:
 
 
 def _by_kernel_install(host: Host) -> Iterator[Generator]:
-    """Read install.conf: the first one found, then all drop-ins, a name in /etc before others."""
-    texts: list[str] = []
-    for directory in _INSTALL_CONF_DIRECTORIES:
-        if (text := host.read_text(f"{directory}/install.conf")) is not None:
-            texts.append(text)
-            break
-    drop_ins: dict[str, str] = {}
-    for directory in _INSTALL_CONF_DIRECTORIES:
-        for path in listing(host, f"{directory}/install.conf.d"):
-            if path.suffix == ".conf":
-                drop_ins.setdefault(path.name, f"{directory}/install.conf.d/{path.name}")
-    texts += [host.read_text(drop_ins[name]) or "" for name in sorted(drop_ins)]
-    values = [
-        line.partition("=")[2].strip().strip("\"'")
-        for text in texts
-        for line in text.splitlines()
-        if line.startswith("initrd_generator=")
-    ]
-    yield from (generator for generator in GENERATORS if values and values[-1] == generator.NAME)
+    name = install_conf(host).get("initrd_generator")
+    yield from (generator for generator in GENERATORS if name == generator.NAME)
 
 
 def _by_kernel_hook(host: Host) -> Iterator[Generator]:
@@ -103,7 +81,5 @@ def _by_pacman_hook(host: Host) -> Iterator[Generator]:
 
 def _by_plugin(host: Host) -> Iterator[Generator]:
     for name, generator in _PLUGINS.items():
-        own = host.path(f"/etc/kernel/install.d/{name}")
-        shipped = host.path(f"/usr/lib/kernel/install.d/{name}")
-        if os.access(own if own.exists() else shipped, os.X_OK):
+        if plugin(host, name) is not None:
             yield generator

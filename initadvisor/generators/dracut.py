@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ from initadvisor.generators.files import (
     level_of,
     modules_suffix,
 )
-from initadvisor.generators.kernel_install import entry_images, with_placed
+from initadvisor.generators.kernel_install import entry_images, install_conf, with_placed
 from initadvisor.generators.rewriting import (
     ABOUT_CONTENT,
     NO_SPLASH_LOSES,
@@ -57,6 +58,7 @@ from initadvisor.generators.running import (
     text_for,
     write_text,
 )
+from initadvisor.generators.ukify import build_of, makes_ukis, with_ukis
 from initadvisor.host.files import listing, open_regular
 from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.contents import FileKind
@@ -168,7 +170,9 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
         for directory in listing(host, "/lib/modules")
         if exists(host, f"/lib/modules/{directory.name}/initrd")
     ]
-    return in_order(host, with_placed((*found, *beside_modules), entry_images(host)))
+    placed = entry_images(host)
+    written = with_ukis(host, (*found, *beside_modules), placed)
+    return in_order(host, with_placed(written, placed))
 
 
 def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
@@ -180,8 +184,13 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
     """Have dracut build one kernel's image with configuration files of its own."""
     _require_no_hooks(host)
     files = config_paths(host, _major(host), texts).files
-    makes_ukis = evaluate_config(host, _major(host), texts).value("uefi") == "yes"
-    prepare = partial(private_build, host, image, files, texts, makes_ukis)
+    configured_uefi = evaluate_config(host, _major(host), texts).value("uefi") == "yes"
+    has_uefi = configured_uefi or install_conf(host).get("uki_generator") == NAME
+    if image.uki and not has_uefi and makes_ukis(host):
+        plain = replace(image, uki=False)
+        build_of(host, image, target, lambda initramfs: build(host, plain, initramfs, texts))
+        return
+    prepare = partial(private_build, host, image, files, texts, has_uefi)
     build_privately(host, NAME, target, prepare)
 
 
@@ -454,7 +463,7 @@ def private_build(
     image: InstalledImage,
     files: Sequence[Path],
     texts: Mapping[Path, str],
-    makes_ukis: bool,
+    has_uefi: bool,
     place: Path,
 ) -> PrivateBuild:
     """Put the files below ``/etc`` into ``place`` and return the command that reads them there.
@@ -465,7 +474,7 @@ def private_build(
     Raises ``UnsafeError`` for a unified kernel image that dracut is not configured to make: then it
     is another program's work.
     """
-    if image.uki and not makes_ukis:
+    if image.uki and not has_uefi:
         msg = f"not building {image.path}: dracut is not configured to make unified kernel images"
         raise UnsafeError(msg, hint="kernel-install(8) has another program make it")
     main, drop_ins, built = place / "dracut.conf", place / "dracut.conf.d", place / "image"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,6 +50,7 @@ from initadvisor.generators.rewriting import (
 )
 from initadvisor.generators.running import PrivateBuild, build_privately, text_for, write_text
 from initadvisor.generators.shell import Evaluation, evaluate, functions_of
+from initadvisor.generators.ukify import build_of, with_ukis
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
 from initadvisor.rewrite.variables import initramfs_tools_edits
@@ -174,6 +176,8 @@ def rewritten(
 def images(host: Host) -> tuple[InstalledImage, ...]:
     """Return what update-initramfs wrote to ``/boot``, with the copies that this user may see.
 
+    In front of them come unified kernel images that ukify makes of them.
+
     Raises ``NeedsRootError`` where only root may look into ``/boot``.
     """
     found = [
@@ -184,7 +188,8 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
     placed: tuple[InstalledImage, ...] = ()
     with contextlib.suppress(InitadvisorError):
         placed = entry_images(host)
-    return in_order(host, (with_copies(image, placed) for image in found))
+    copied = [with_copies(image, placed) for image in found]
+    return in_order(host, with_ukis(host, copied, placed))
 
 
 def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
@@ -194,6 +199,10 @@ def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...
 
 def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
     """Have mkinitramfs build one kernel's image with a configuration directory of its own."""
+    if image.uki:
+        plain = replace(image, uki=False)
+        build_of(host, image, target, lambda initramfs: build(host, plain, initramfs, texts))
+        return
     build_privately(host, NAME, target, partial(private_build, host, image, texts))
 
 

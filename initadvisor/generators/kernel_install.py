@@ -14,6 +14,7 @@ the staging area, and ``initrd`` beside the kernel, which 50-dracut.install take
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from initadvisor.host.files import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from initadvisor.host import Host
 
@@ -31,9 +33,35 @@ if TYPE_CHECKING:
 BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
 """Where the ESP or XBOOTLDR is mounted."""
 
+_SHIPPED = "/usr/lib/kernel"
+_CONFIGURATION = ("/etc/kernel", "/run/kernel", "/usr/local/lib/kernel", _SHIPPED)
 _INITRD_NAMES = re.compile(r"^(initrd|initrd\.img-.*|initramfs-.*\.img)$")
 _DRACUT_UKI = re.compile(r"^linux-(?P<release>\d.*?)-[0-9a-f]{32}(-[^-]+)?\.efi$")
 _TRIES = re.compile(r"\+\d+(-\d+)?(?=\.efi$)")
+
+
+def install_conf(host: Host) -> dict[str, str]:
+    """Return what install.conf says: the first one found, then all drop-ins, /etc before others."""
+    texts: list[str] = []
+    for directory in _CONFIGURATION:
+        if (text := host.read_text(f"{directory}/install.conf")) is not None:
+            texts.append(text)
+            break
+    drop_ins: dict[str, str] = {}
+    for directory in _CONFIGURATION:
+        for path in listing(host, f"{directory}/install.conf.d"):
+            if path.suffix == ".conf":
+                drop_ins.setdefault(path.name, f"{directory}/install.conf.d/{path.name}")
+    texts += [host.read_text(drop_ins[name]) or "" for name in sorted(drop_ins)]
+    parts = (line.partition("=") for text in texts for line in text.splitlines())
+    return {name: value.strip().strip("\"'") for name, found, value in parts if found}
+
+
+def plugin(host: Host, name: str) -> Path | None:
+    """Return the plugin of that name, None where there is none or it is masked."""
+    own, shipped = (host.path(f"{base}/install.d/{name}") for base in ("/etc/kernel", _SHIPPED))
+    path = own if own.exists() else shipped
+    return path if os.access(path, os.X_OK) else None
 
 
 def entry_images(host: Host) -> tuple[InstalledImage, ...]:

@@ -187,6 +187,7 @@ class ImageContents:
     microcode where the kernel looks for it. ``initrd``: the part of the file that is the initramfs,
     for a UKI its ``.initrd`` section. ``junk``: what is left after the last segment and is none.
     ``bootconfig``: boot configuration at the end, which the kernel cuts off before it unpacks.
+    ``followed``: a UKI's stub loads more behind it.
     """
 
     segments: tuple[Segment, ...]
@@ -201,6 +202,7 @@ class ImageContents:
     uki: bool = False
     junk: ByteRange | None = None
     bootconfig: ByteRange | None = None
+    followed: bool = False
 
     @property
     def main(self) -> Segment:

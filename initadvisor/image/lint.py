@@ -59,6 +59,11 @@ def lint(contents: ImageContents, config: KernelConfig | None, kernel_release: s
             judge_stream(facts, judgement)
         judge_archive(segment, judgement)
     judgement.subject = ""
+    if contents.followed and contents.main.codec is Codec.LZ4:
+        judgement.refuse(
+            "lz4 in a unified kernel image: what systemd's stub loads behind it since 257, the"
+            ' kernel takes for a block ("Decoding failed")'
+        )
     if junk := contents.junk:
         judgement.refuse(
             f"{junk.size_bytes} bytes at offset {junk.offset} are no segment"

@@ -5,9 +5,10 @@ A UKI is a PE file (Microsoft's "PE Format"); the kernel, the initramfs and the 
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.contents import ByteRange
@@ -17,11 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+OF_THE_INITRAMFS: Final = frozenset({".initrd", ".pcrsig"})
+"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
+
+_STUB = re.compile(r"LoaderInfo: systemd-stub (\d{1,6})")
+_ADDS_SINCE = 257
+
 _PE_MAGIC = b"PE\0\0"
 _PE_OFFSET_FIELD = 0x3C
 _COFF_HEADER = struct.Struct("<HHIIIHH")
 _SECTION_HEADER = struct.Struct("<8sIIII16x")
 _PROFILE = ".profile"
+_MOST_PROFILES = 1 << 16
+"""More than there are sections in any PE file."""
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 """Where an optional header's data directories start, by its magic (PE32, PE32+)."""
 
@@ -39,7 +48,8 @@ class Uki:
 
     ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, and
     ``command_line`` what it starts with, where the image says them. ``signed``: there is a
-    signature, whoever made it.
+    signature, whoever made it. ``stub_adds``: its stub always loads archives of its own behind the
+    initramfs, as systemd's does since 257 (/.extra/os-release; ran: 257.13).
     """
 
     initrd: ByteRange
@@ -48,6 +58,7 @@ class Uki:
     uname: str | None
     command_line: str | None = None
     signed: bool = False
+    stub_adds: bool = False
 
 
 def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
@@ -69,13 +80,19 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
         uname=_text(file, sections.get(".uname"), most_bytes=256),
         command_line=_text(file, sections.get(".cmdline"), most_bytes=4096),
         signed=_certificates(optional) is not None,
+        stub_adds=_stub_adds(_text(file, sections.get(".sdmagic"), most_bytes=256)),
     )
 
 
-def sections_of_uki(file: IO[bytes], size_bytes: int) -> dict[str, ByteRange]:
-    """Return all sections of a UKI's first profile by name; raises as ``read_uki`` does."""
+def _stub_adds(magic: str | None) -> bool:
+    found = _STUB.search(magic or "")
+    return found is not None and int(found[1]) >= _ADDS_SINCE
+
+
+def sections_of_uki(file: IO[bytes], size_bytes: int) -> tuple[tuple[str, ByteRange], ...]:
+    """Return all sections of a UKI with their names, in order; raises as ``read_uki`` does."""
     reader = Reader(file, 0, size_bytes)
-    return dict(_sections(reader, _headers(reader)[0]))
+    return tuple(_sections(reader, _headers(reader)[0], profiles=_MOST_PROFILES))
 
 
 def _text(file: IO[bytes], section: ByteRange | None, *, most_bytes: int) -> str | None:
@@ -149,15 +166,15 @@ def pe_layout(file: IO[bytes], size_bytes: int) -> PeLayout:
     return PeLayout(size_bytes=size_bytes, certificates=certificates, signed=signed)
 
 
-def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:
-    """Yield name and place of each section, up to the second profile."""
-    profiles = 0
+def _sections(reader: Reader, count: int, *, profiles: int = 1) -> Iterator[tuple[str, ByteRange]]:
+    """Yield name and place of each section of so many profiles."""
+    found = 0
     for _ in range(count):
         raw = reader.exactly(_SECTION_HEADER.size, "a PE file's section table")
         name, virtual, _, stored, offset = _SECTION_HEADER.unpack(raw)
         text = name.rstrip(b"\0").decode(errors="replace")
-        profiles += text == _PROFILE
-        if profiles > 1:
+        found += text == _PROFILE
+        if found > profiles:
             return
         size = min(virtual, stored) or stored
         if offset + size > reader.end:

@@ -54,7 +54,8 @@ def scan(
         for part in (uki.ucode, uki.initrd):
             if part:
                 scanner.read(part)
-        return scanner.contents(uki.initrd, release=uki.uname, uki=True)
+        found = scanner.contents(uki.initrd, release=uki.uname, uki=True)
+        return dataclasses.replace(found, followed=uki.stub_adds)
     bootconfig = find_bootconfig(file, size_bytes)
     whole = ByteRange(offset=0, size_bytes=bootconfig.offset if bootconfig else size_bytes)
     scanner.read(whole)

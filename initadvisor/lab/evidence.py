@@ -222,11 +222,12 @@ def lint_all(
     def verdict(stream: Stream) -> Lint:
         if stream.sha256 == source.initrd_sha256:
             return lint(source.contents, config, release)
-        path = _file(host, stream, config, release)
+        path = _file(host, stream, config, release, followed=source.contents.followed)
         if kept := read_cached(path, Lint):
             return kept
         with stream.path.open("rb") as file:
-            found = lint(scan(file), config, release)
+            contents = replace(scan(file), followed=source.contents.followed)
+        found = lint(contents, config, release)
         keep(path, found, what="a verdict")
         return found
 
@@ -266,8 +267,15 @@ def _as_it_would_be(contents: ImageContents, candidate: Candidate) -> ImageConte
     return replace(contents, segments=(*contents.segments[:-1], main))
 
 
-def _file(host: Host, stream: Stream, config: KernelConfig | None, release: str | None) -> Path:
+def _file(
+    host: Host,
+    stream: Stream,
+    config: KernelConfig | None,
+    release: str | None,
+    *,
+    followed: bool,
+) -> Path:
     options = sorted(config.options.items()) if config else None
     source = config.source if config else None
-    key = json.dumps([__version__, stream.sha256, release, source, options])
+    key = json.dumps([__version__, stream.sha256, release, source, options, followed])
     return host.cache_dir() / "verdicts" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

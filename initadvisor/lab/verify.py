@@ -22,6 +22,7 @@ from initadvisor.core.errors import (
     UnsafeError,
 )
 from initadvisor.core.text import shown
+from initadvisor.generators.ukify import section_digests
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.storage.cold_read import drop_from_memory
@@ -29,7 +30,7 @@ from initadvisor.image.contents import LARGEST_BYTES, Verdict, too_large
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.difference import Aspect, ChangedEntry, ImageListing, difference
 from initadvisor.image.lint import lint
-from initadvisor.image.pe import read_uki, sections_of_uki
+from initadvisor.image.pe import read_uki
 from initadvisor.image.scan import scan
 from initadvisor.records.lab import Engine, Unpacked, Verification
 from initadvisor.store.store import open_store
@@ -63,9 +64,6 @@ _WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
 _UNREADABLE_EXPANSION = 10
 _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 """How much memory an image gets whose content cannot be read here: by its size, within bounds."""
-
-_OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
-"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +296,7 @@ class ReadImage:
     """An image that was read to its end.
 
     Of a unified kernel image, ``signed`` tells that it has a signature, and ``sections`` has the
-    digests of what is in it beside the initramfs.
+    digest of each section, empty of the initramfs's own.
     """
 
     contents: ImageContents
@@ -330,18 +328,13 @@ def read_image(path: Path) -> ReadImage:
     with open_regular(path) as file:
         contents = scan(file, listing=listing)
         size_bytes = file.seek(0, os.SEEK_END)
-        stretches = sections_of_uki(file, size_bytes) if contents.uki else {}
         return ReadImage(
             contents=contents,
             listing=listing,
             size_bytes=size_bytes,
             sha256=sha256_of(file),
             signed=contents.uki and read_uki(file, size_bytes).signed,
-            sections={
-                name: sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
-                for name, part in stretches.items()
-                if name not in _OF_THE_INITRAMFS
-            },
+            sections=section_digests(file, size_bytes) if contents.uki else {},
         )
 
 

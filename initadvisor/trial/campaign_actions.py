@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignAction,
@@ -18,10 +20,14 @@ from initadvisor.campaign.campaign import (
 from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
+from initadvisor.generators.ukify import NAME as UKIFY
+from initadvisor.generators.ukify import unify
 from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.lab.verify import building_place, read_image
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
+from initadvisor.trial.default_boot import image_of
 from initadvisor.trial.evidence import known_panics
 from initadvisor.trial.markers import forget_entry, forget_rehearsed, note_rehearsed, was_rehearsed
 from initadvisor.trial.one_boot import (
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.campaign.campaign import DefaultBoot, TrialCandidate
     from initadvisor.host import Host
+    from initadvisor.transaction.transaction import ArmedBoot
 
 
 _POLICY = "trial"
@@ -109,9 +116,13 @@ class ActionExecutor:
         armed = trial_boot.armed_boot
         if armed.image == default.image:
             with open_regular(self._host.path(default.image)) as file:
-                if sha256_of(file, once=True) != trial_boot.sha256:
+                part = loaded_part(file, is_uki=default.is_uki)
+                sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
+                if sha256 != trial_boot.sha256:
                     msg = f"{default.image} is not what it was"
                     raise UnsafeError(msg)
+        elif default.is_uki:
+            self._fill_with_uki(armed, _candidate(campaign, trial_boot))
         else:
             fill_slot(self._host, armed.image, _candidate(campaign, trial_boot))
         generator = detect_generator(self._host)
@@ -126,6 +137,28 @@ class ActionExecutor:
         )
         planned = replace(trial_boot, armed_boot=with_entry(self._host, armed, self._plan))
         return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)
+
+    def _fill_with_uki(self, armed: ArmedBoot, candidate: TrialCandidate) -> None:
+        """Have today's unified kernel image made anew with a candidate, and that in the slot."""
+        host = self._host
+        _, installed = image_of(host, loader_named(armed.loader).default_entry(host))
+        with building_place(host) as place:
+            built = place / "new"
+            unify(host, installed, Path(candidate.path), built)
+            whole = read_image(built)
+            part = whole.contents.initrd
+            with open_regular(built) as file:
+                held = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
+            if held != candidate.sha256:
+                msg = f"what {UKIFY} made of {candidate.setting} does not hold it"
+                raise UnfitError(msg)
+            fill_slot(
+                host,
+                armed.image,
+                replace(
+                    candidate, path=str(built), sha256=whole.sha256, size_bytes=whole.size_bytes
+                ),
+            )
 
     def _may_lack(self, campaign: Campaign) -> frozenset[Restart]:
         """Return what the next boot may lack (``plan_entry``).
@@ -189,6 +222,7 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
         image=image if chosen.today else slot_beside(host, image),
         sha256=chosen.sha256,
         size_bytes=chosen.size_bytes,
+        is_uki=campaign.default_boot.is_uki,
         ignore_unlocking=campaign.ignore_unlocking,
     )
     return TrialBoot(

@@ -37,6 +37,7 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.running import elsewhere
+from initadvisor.generators.ukify import can_unify
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
@@ -108,6 +109,9 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
         default = default_boot(host, detect_boot_loader(host))
+        if default.is_uki and not options.only_rehearsal and not can_unify(host):
+            msg = f"no trials of {default.image}, a unified kernel image: ukify is not installed"
+            raise UnsafeError(msg, hint="install systemd-ukify; apply goes without it")
         require_free_slot(host, slot_beside(host, default.image))
         new = Campaign(
             number=following_number(host),

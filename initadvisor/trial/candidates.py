@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.advise.recommend import RecommendObserver, Request, recommend
+from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.campaign import (
     CampaignEvent,
     CampaignEventKind,
@@ -53,7 +54,8 @@ def prepared(
     is touched. Raises ``InitadvisorError`` where there is no image or nothing can be built.
     """
     try:
-        if image := find_target(host, None).installed:  # before minutes are spent on builds
+        image = find_target(host, None).installed
+        if image:  # before minutes are spent on builds
             kernel = image.path if image.uki else None
             require_verifying(host, Wanted(release=image.kernel_release, kernel=kernel))
     except NoEngineError as err:
@@ -63,7 +65,7 @@ def prepared(
     found = recommend(host, request, observer=observer)
     out = {quarantined.setting for quarantined in campaign.quarantined}
     rows = {str(row.setting): row for row in found.rows}
-    ready = [_today(host, found.image, found.baseline)]
+    ready = [_today(host, found.image, found.baseline, is_uki=image is not None and image.uki)]
     for candidate in _built(host, campaign, found, observer):
         setting = str(candidate.setting)
         if setting in out or candidate.setting == found.baseline:
@@ -145,15 +147,16 @@ def todays_image(host: Host) -> TrialCandidate:
     """Return the installed image, for a rehearsal; raises what ``open_search_space`` does."""
     config, target = load_config(host), find_target(host, None)
     with open_search_space(host, target, config, only=(), everything=False) as search_space:
-        return _today(host, target.path, search_space.baseline.setting)
+        is_uki = target.installed is not None and target.installed.uki
+        return _today(host, target.path, search_space.baseline.setting, is_uki=is_uki)
 
 
-def _today(host: Host, image: Path, setting: Setting) -> TrialCandidate:
+def _today(host: Host, image: Path, setting: Setting, *, is_uki: bool) -> TrialCandidate:
     """Return the installed image, which boots as it is: every boot so far has verified it."""
     try:
         with open_regular(image) as file:
-            size_bytes = file.seek(0, 2)
-            sha256 = sha256_of(file)
+            part = loaded_part(file, is_uki=is_uki)
+            sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
     except OSError as err:
         msg = f"cannot read {image}: {err.strerror}"
         raise InitadvisorError(msg) from err
@@ -161,7 +164,7 @@ def _today(host: Host, image: Path, setting: Setting) -> TrialCandidate:
         setting=str(setting),
         path=str(machine_path(host, image)),
         sha256=sha256,
-        size_bytes=size_bytes,
+        size_bytes=part.size_bytes,
         today=True,
     )
 

@@ -9,6 +9,7 @@ from initadvisor.bootloaders.places import is_file
 from initadvisor.campaign.campaign import DefaultBoot
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators.detect import detect_generator
+from initadvisor.generators.ukify import require_made_of
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.trial.binding import digest_of
 
@@ -39,9 +40,8 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
     """Return what there is now.
 
     Raises ``NoDefaultBootError`` where the default entry loads no image that this machine's
-    generator makes, ``UnsafeError`` (``RefusedError``) where it is a unified kernel image, a copy
-    that is older than its image, or nothing says which entry it is, and ``InitadvisorError`` where
-    it cannot be read.
+    generator makes, ``UnsafeError`` (``RefusedError``) where it is a copy that is older than its
+    image, or nothing says which entry it is, and ``InitadvisorError`` where it cannot be read.
     """
     default = loader.default_entry(host)
     image, installed = image_of(host, default)
@@ -52,6 +52,7 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
         release = installed.kernel_release
         hint = f"kernel-install add {release} /boot/vmlinuz-{release} {written} copies it anew"
         raise UnsafeError(msg, hint=hint)
+    require_made_of(host, installed)
     return DefaultBoot(
         image=image,
         image_sha256=sha256,
@@ -59,6 +60,7 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
         entry=default.identifier,
         kernel_sha256=_sha256(host, default.kernel.path),
         options=_SPACE.sub(" ", default.command_line).strip(),
+        is_uki=default.is_uki,
     )
 
 
@@ -67,12 +69,8 @@ def image_of(host: Host, default: BootEntry) -> tuple[str, InstalledImage]:
 
     Nothing is read; raises like ``default_boot``.
     """
-    if default.is_uki:
-        msg = f"no trials of unified kernel images: {default.identifier} boots one"
-        hint = "apply builds one with the generator, and has it boot once"
-        raise UnsafeError(msg, hint=hint)
     generator = detect_generator(host)
-    loaded = {file.path for file in default.initrds}
+    loaded = {*default.images}
     found = [
         (str(machine_path(host, path)), image)
         for image in (generator.images(host) if generator else ())

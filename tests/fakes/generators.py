@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _OUTPUT = {"mkinitcpio": ("-g", "-U"), "mkinitramfs": ("-o",)}
+_UKIFY = "/usr/lib/kernel/install.d/60-ukify.install"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class FakeGenerators(FakeRunner):
             raise ProgramError(msg)
         if words[0] in {*SHELLS, "openssl"}:
             return run_shell(words, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd)
-        if words[0] not in {*_OUTPUT, "dracut"}:
+        if words[0] not in {*_OUTPUT, "dracut", _UKIFY}:
             return FakeRunner.run(
                 self, words, timeout_s=timeout_s, check=check, stdin=stdin, stdout=stdout, env=env
             )
@@ -83,7 +84,7 @@ class FakeGenerators(FakeRunner):
         assert priority is Priority.IDLE
         order = _order(words, env or {})
         self.orders.append(order)
-        (Path(order.env["TMPDIR"]) / f"{words[0]}.Xy12").mkdir()
+        (Path(order.env["TMPDIR"]) / f"{Path(words[0]).name}.Xy12").mkdir()
         self.make(order)
         return Completed(argv=words, returncode=0)
 
@@ -92,6 +93,8 @@ def _order(words: tuple[str, ...], env: Mapping[str, str]) -> Ordered:
     options = _OUTPUT.get(words[0])
     if options:
         image = next(Path(words[words.index(name) + 1]) for name in options if name in words)
+    elif words[0] == _UKIFY:
+        image = Path(env["KERNEL_INSTALL_STAGING_AREA"]) / "uki.efi"
     else:
         image = Path(words[-1])
     place = image.parent

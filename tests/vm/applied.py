@@ -19,7 +19,7 @@ from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
 from tests.vm import tools
-from tests.vm.applying import CONFIGURATION, Word, wait_for
+from tests.vm.applying import CONFIGURATION, UKIFY, Word, wait_for
 from tests.vm.crash import Demand, Outcome, Sampling, replay
 from tests.vm.disk import FileSystem, cut_out
 from tests.vm.filesystems import Ext4, Vfat, read
@@ -46,7 +46,7 @@ _UNTOUCHED = {
     Loader.GRUB: ("/boot/grub/grub.cfg", "/boot/grub/grubenv"),
 }
 _ENTRY = "/boot/loader/entries/debian-{}.conf"
-"""Not there where all of GRUB's entries are in its configuration."""
+"""Not there where all of GRUB's entries are in its configuration, or a UKI is an entry itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str,
     for image in images:
         assert _good_codec(before[image], kernel, guest.release) is Codec.ZSTD
         assert _good_codec(after[image], kernel, guest.release) is Codec.GZIP
-    assert len({after[image] for image in images}) == 1
+    assert len({_initramfs(after[image]) for image in images}) == 1
     assert _compression(before[configuration]) == ["COMPRESS=zstd", "COMPRESSLEVEL=1"]
     assert _compression(after[configuration]) == ["COMPRESS=gzip", "COMPRESSLEVEL=2"]
     assert before[added(guest)] is None
@@ -162,13 +162,25 @@ def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str,
 
 
 def images_of(guest: Guest) -> tuple[str, ...]:
-    """Return the image that the generator makes, and the copy that the default entry boots."""
+    """Return the image that the generator makes, and what the default entry boots of it."""
     written = f"/boot/initrd.img-{guest.release}"
     if guest.recipe.loader.is_grub:
         return (written,)
+    if is_unified(guest):
+        return (written, f"/boot/EFI/Linux/{booted_entry(guest)}")
     path = f"/loader/entries/debian-{guest.release}.conf"
     (loaded,) = key_values(read(guest.disk.files("/boot"), path).decode()).all("initrd")
     return tuple(dict.fromkeys((written, f"/boot{loaded}")))
+
+
+def is_unified(guest: Guest) -> bool:
+    """Tell whether its default entry is a unified kernel image."""
+    return {*UKIFY} <= {*guest.recipe.also}
+
+
+def booted_entry(guest: Guest) -> str:
+    """Return the identifier of systemd-boot's default entry."""
+    return f"debian-{guest.release}.{'efi' if is_unified(guest) else 'conf'}"
 
 
 def added(guest: Guest) -> str:
@@ -216,6 +228,13 @@ def _good_codec(image: bytes | None, config: bytes | None, release: str) -> Code
     judged = lint(contents, KernelConfig.parse(config.decode(), source="the guest's"), release)
     assert judged.verdict is Verdict.OK, judged
     return contents.main.codec
+
+
+def _initramfs(image: bytes | None) -> bytes:
+    """Return what is loaded of an image."""
+    assert image is not None
+    part = scan(io.BytesIO(image)).initrd
+    return image[part.offset : part.offset + part.size_bytes]
 
 
 def _compression(configuration: bytes | None) -> list[str]:

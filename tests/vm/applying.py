@@ -46,6 +46,14 @@ update-initramfs -u
 sync -f /boot
 """
 """That script copies the image to where the entry looks for it, as on machines of Debian's."""
+_UNIFY = """
+update-initramfs -u
+rm -r {esp}/loader/entries/* {esp}/debian/*
+ls -l {esp}/EFI/Linux
+sync -f {esp}
+"""
+UKIFY = ("systemd-ukify",)
+"""The packages that a guest with such an image needs besides."""
 _BUILT = "/var/cache/initadvisor/apply/0/new"
 _SCRIPT = f"""
 {ENABLE}
@@ -129,6 +137,19 @@ def copying_guest() -> Guest:
     return _prepared(Recipe(), "guest-applying-copies", (TODAY, _COPY), prepare)
 
 
+def unified_guest() -> Guest:
+    """Return a guest whose default entry is a unified kernel image that kernel-install(8) has had
+    ukify make; nobody but its copies may be booted.
+    """
+
+    def prepare(made: Guest) -> None:
+        configure(made, TODAY)
+        _have_uki(made, "/boot")
+
+    recipe = Recipe(also=UKIFY)
+    return _prepared(recipe, "guest-applying-unified", (TODAY, _UNIFY), prepare)
+
+
 def _prepared(
     recipe: Recipe, name: str, made_of: tuple[str, ...], prepare: Callable[[Guest], None]
 ) -> Guest:
@@ -184,6 +205,19 @@ def boot_copy(made: Guest) -> None:
             esp.remove(f"/{name}")
 
 
+def boot_unified(made: Guest) -> None:
+    """Do that, and have kernel-install(8) make a unified kernel image, by ukify, the default."""
+    boot_copy(made)
+    _have_uki(made, "/boot/efi")
+
+
+def _have_uki(made: Guest, esp: str) -> None:
+    write(made.disk.root, "/etc/kernel/install.conf", "layout=uki\n")
+    boot(made, direct=True, script=_UNIFY.format(esp=esp))
+    files = made.disk.files("/boot")
+    write(files, "/loader/loader.conf", f"timeout 0\ndefault debian-{made.release}.efi\n")
+
+
 def _change_entry(made: Guest, changes: tuple[tuple[str, str], ...]) -> None:
     files = made.disk.files("/boot")
     path = f"/loader/entries/debian-{made.release}.conf"
@@ -197,8 +231,8 @@ def _change_entry(made: Guest, changes: tuple[tuple[str, str], ...]) -> None:
 def saved(made: Guest, directory: Path, *, prepare: Callable[[Guest], None] | None = None) -> Saved:
     """Install initadvisor, have it build the images, and save the machine at that moment.
 
-    ``made``: an ``applying_guest`` or ``copying_guest``. ``directory`` does not exist yet.
-    ``prepare``: what else is done to it before.
+    ``made``: an ``applying_guest``, ``copying_guest`` or ``unified_guest``. ``directory`` does not
+    exist yet. ``prepare``: what else is done to it before.
     """
     directory.mkdir()
     copy = made.copied_to(directory / "guest")

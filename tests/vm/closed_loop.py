@@ -32,6 +32,7 @@ from tests.vm.loop_guest import (
 from tests.vm.loop_scripts import AT_REST, DPKG_ON_FAT, IN_PLACE, RECORDED, SEEN, look
 from tests.vm.machine import Bus, Machine
 from tests.vm.outside_engine import with_engine
+from tests.vm.unified import IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from tests.vm.boot import Boot
     from tests.vm.guest import Guest
+    from tests.vm.unified import Unified
 
 SLOW_BYTES_PER_S = 1_200_000
 """A disk so slow that the host's other work makes no difference to what suits it."""
@@ -101,8 +103,8 @@ class Closed:
 class _Way:
     """How a generator's guest gets its kernels."""
 
-    prepared: Callable[[Path, Sequence[str]], Guest]
-    """Return one that was never booted, with today's setting, what to try and the packages."""
+    prepared: Callable[[Path, Sequence[str], tuple[str, ...]], Guest]
+    """Return one that was never booted, with today's setting, what to try and more packages."""
     enable: Callable[[], str]
     """Return the commands of a person who wants initadvisor to do it all."""
     upgrade: str
@@ -117,13 +119,15 @@ def closed(
     most_boots: int,
     settings: Sequence[str] = SETTINGS,
     again: bool = False,
+    unified: Unified | None = None,
 ) -> Closed:
     """Have a guest upgrade its kernel, and reboot it until it has changed its setting.
 
     ``read_bytes_per_s``: of the disk that its images are on, None for as fast as it goes.
-    ``again``: have it upgrade its kernel once more then, and reboot it once.
+    ``again``: have it upgrade its kernel once more then, and reboot it once. ``unified``: it boots
+    a unified kernel image.
     """
-    loop = ClosedLoop.begun(generator, directory, read_bytes_per_s, settings)
+    loop = ClosedLoop.begun(generator, directory, read_bytes_per_s, settings, unified=unified)
     upgraded = loop.upgrade()
     boots = loop.until_configured(upgraded, most_boots=most_boots)
     more = (loop.upgrade_again(), loop.reboot()) if again else ()
@@ -137,6 +141,7 @@ class ClosedLoop:
     guest: Guest
     logs: Path
     machine: Machine
+    unified: Unified | None = None
     boots: int = field(default=0)
 
     @classmethod
@@ -146,9 +151,12 @@ class ClosedLoop:
         directory: Path,
         read_bytes_per_s: int | None,
         settings: Sequence[str] = SETTINGS,
+        *,
+        unified: Unified | None = None,
     ) -> ClosedLoop:
         """Return a guest that was never booted."""
-        copy = _WAYS[generator].prepared(directory / "guest", settings)
+        also = unified.packages if unified else ()
+        copy = _WAYS[generator].prepared(directory / "guest", settings, also)
         _have_root_beside(copy)
         root = copy.disk.root
         write(root, "/etc/modules-load.d/disk.conf", "nvme\n")
@@ -164,7 +172,8 @@ class ClosedLoop:
             read_bytes_per_s=read_bytes_per_s,
             also=WATCHDOG,
         )
-        return cls(guest=copy, logs=directory, machine=with_engine(machine))
+        machine = with_engine(machine)
+        return cls(guest=copy, logs=directory, machine=machine, unified=unified)
 
     def copied_to(self, directory: Path) -> ClosedLoop:
         """Return another guest that goes on from here."""
@@ -174,6 +183,8 @@ class ClosedLoop:
     def upgrade(self) -> Told:
         """Boot, enable initadvisor, and have the kernel upgraded."""
         way = self._way
+        if self.unified:
+            boot(self.guest, self.machine, script=self.unified.script, log=self._log())
         return self.reboot(f"{way.enable()}\n{way.upgrade}\n{_WORKED}")
 
     def upgrade_again(self) -> Told:
@@ -207,7 +218,8 @@ class ClosedLoop:
         done = boot(
             self.guest,
             replace(self.machine, also=(*self.machine.also, *GOES_ON)) if hangs else self.machine,
-            script=script + look(SEEN, self.guest.recipe.generator),
+            script=script
+            + look(SEEN, self.guest.recipe.generator, image=IMAGES if self.unified else None),
             then=Then.POWER_OFF if hangs else Then.REBOOT,
             log=self._log(),
         )
@@ -264,8 +276,8 @@ def _have_root_beside(copy: Guest) -> None:
         write(files, path, text.replace(before, after))
 
 
-def _with_pacman(directory: Path, settings: Sequence[str]) -> Guest:
-    copy = guest(Recipe(generator=Generator.MKINITCPIO)).copied_to(directory)
+def _with_pacman(directory: Path, settings: Sequence[str], also: tuple[str, ...]) -> Guest:
+    copy = guest(Recipe(generator=Generator.MKINITCPIO, also=also)).copied_to(directory)
     root = copy.disk.root
     put_advisors(copy, settings)
     text = read(root, arch.CONFIGURATION).decode()
@@ -295,16 +307,16 @@ systemctl daemon-reload
 """
 
 
-def _with_dpkg(directory: Path, settings: Sequence[str]) -> Guest:
-    copy = prepared(Loader.SYSTEMD_BOOT, directory, settings)
+def _with_dpkg(directory: Path, settings: Sequence[str], also: tuple[str, ...]) -> Guest:
+    copy = prepared(Loader.SYSTEMD_BOOT, directory, settings, also=also)
     write(copy.disk.root, "/etc/initramfs-tools/hooks/content", _HOOK, mode=0o755)
     copy.disk.root.put({NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)})
     return copy
 
 
-def _with_kernel_install(directory: Path, settings: Sequence[str]) -> Guest:
+def _with_kernel_install(directory: Path, settings: Sequence[str], also: tuple[str, ...]) -> Guest:
     """Return one whose entry loads the image where dracut's plugin has it put."""
-    copy = guest(Recipe(generator=Generator.DRACUT)).copied_to(directory)
+    copy = guest(Recipe(generator=Generator.DRACUT, also=also)).copied_to(directory)
     root, esp = copy.disk.root, copy.disk.files("/boot")
     install(copy, hooks="kernel-install debian")
     put_advisors(copy, settings)
@@ -342,7 +354,7 @@ _WAYS = {
     # what lies there; without both, systemd-boot's hook has dracut's plugin make the image.
     Generator.DRACUT: _Way(
         prepared=_with_kernel_install,
-        enable=lambda: f"rm /etc/kernel/postinst.d/dracut /boot/initrd.img-*\n{_ENABLE}",
+        enable=lambda: f"rm -f /etc/kernel/postinst.d/dracut /boot/initrd.img-*\n{_ENABLE}",
         upgrade=f"{DPKG_ON_FAT}\ndpkg -i {KERNEL_PACKAGE}",
         upgrade_again=f"{DPKG_ON_FAT}\ndpkg -i {NEXT_KERNEL_PACKAGE}",
     ),

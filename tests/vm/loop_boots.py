@@ -182,13 +182,18 @@ def campaigned(loader: Loader, directory: Path, plan: Plan) -> Campaigned:
 
 
 def applied(
-    loader: Loader, directory: Path, plan: Plan, *, prepare: Callable[[Guest], None] | None = None
+    loader: Loader,
+    directory: Path,
+    plan: Plan,
+    *,
+    prepare: Callable[[Guest], None] | None = None,
+    also: tuple[str, ...] = (),
 ) -> Applied:
     """Have a guest do the same, apply what is best, use it and go back.
 
-    ``prepare``: what else is done to it before its first boot.
+    ``prepare``: what else is done to it before its first boot. ``also``: more packages in it.
     """
-    guest = prepared(loader, directory / "guest", plan.settings)
+    guest = prepared(loader, directory / "guest", plan.settings, also=also)
     if prepare:
         prepare(guest)
     loop = Loop(guest, directory, APPLY)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.systemd_boot.menu import key_values
 from initadvisor.image.cpio import CpioWriter
+from initadvisor.image.pe import read_uki
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
 from tests.vm.filesystems import read, write
@@ -69,9 +70,14 @@ def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
     """Change what the next boot of a guest that is switched off is to load, once."""
     boot = guest.disk.files("/boot")
     path = SLOT if guest.recipe.loader.is_grub else _loaded_once(boot)
-    write(boot, path, change(read(boot, path)), mode=0o600)
+    data = read(boot, path)
+    part = read_uki(io.BytesIO(data), len(data)).initrd if data[:2] == b"MZ" else None
+    start, end = (part.offset, part.offset + part.size_bytes) if part else (0, len(data))
+    changed = change(data[start:end])
+    assert part is None or len(changed) == end - start, "a section stays as large as it is"
+    write(boot, path, data[:start] + changed + data[end:], mode=0o600)
 
 
 def _loaded_once(boot: Files) -> str:
-    (path,) = key_values(read(boot, _ENTRY).decode()).all("initrd")
+    (path,) = key_values(read(boot, _ENTRY).decode()).all("initrd", "efi")
     return path

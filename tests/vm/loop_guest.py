@@ -40,14 +40,19 @@ _WATCHDOG_MODULE = "i6300esb"
 
 
 def prepared(
-    loader: Loader, directory: Path, settings: Sequence[str], *, today: str = SLOW
+    loader: Loader,
+    directory: Path,
+    settings: Sequence[str],
+    *,
+    today: str = SLOW,
+    also: tuple[str, ...] = (),
 ) -> Guest:
     """Return a guest that was never booted; ``directory`` does not exist yet.
 
-    ``settings`` are the candidates. The next image that is made is today's, with the setting
-    ``today``, in the words of initramfs-tools.
+    ``settings`` are the candidates, ``also`` more packages. The next image that is made is today's,
+    with the setting ``today``, in the words of initramfs-tools.
     """
-    copy = guest(Recipe(loader=loader)).copied_to(directory)
+    copy = guest(Recipe(loader=loader, also=also)).copied_to(directory)
     boot_own_image(copy, today)
     root = copy.disk.root
     modules = read(root, "/etc/initramfs-tools/modules").decode()

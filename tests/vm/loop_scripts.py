@@ -20,7 +20,7 @@ _IMAGE_AND_CONFIGURATION = {
     Generator.MKINITCPIO: ("/boot/initramfs-linux.img", "/etc/mkinitcpio.conf"),
 }
 _LOOKING = """
-import glob, hashlib, json, os, pathlib, subprocess
+import glob, hashlib, io, json, os, pathlib, subprocess
 
 def said(*argv):
     return subprocess.run(argv, capture_output=True, text=True).stdout
@@ -30,6 +30,12 @@ def digest(path):
 
 def records(pattern):
     return [json.loads(pathlib.Path(path).read_text()) for path in sorted(glob.glob(pattern))]
+
+def unified(path):
+    content = pathlib.Path(path).read_bytes()
+    from initadvisor.image.pe import read_uki
+    part = read_uki(io.BytesIO(content), len(content)).initrd
+    return hashlib.sha256(content[part.offset : part.offset + part.size_bytes]).hexdigest()
 
 (image,) = glob.glob("@IMAGE@")
 state = "/var/lib/initadvisor"
@@ -51,7 +57,8 @@ print(json.dumps({
     "transactions": records(state + "/transactions/*.json"),
     "candidates": built,
     "image": digest(image),
-    "copies": [digest(path) for path in glob.glob("/boot/efi/debian/*/initrd.img-*")],
+    "copies": [digest(path) for path in glob.glob("/boot/efi/debian/*/initrd.img-*")]
+    + [unified(path) for path in glob.glob("/boot/efi/EFI/Linux/*.efi")],
     "image_bytes": os.stat(image).st_size,
     "configuration": pathlib.Path("@CONFIGURATION@").read_text(),
     "slot": glob.glob("/boot/**/.initadvisor-*-trial*", recursive=True),
@@ -74,7 +81,7 @@ DPKG_ON_FAT = """
 """
 IN_PLACE = """
 # Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
-grep -qs /debian/ /boot/{,efi/}loader/entries/*.conf ||
+[ -e /etc/kernel/install.conf ] || grep -qs /debian/ /boot/{,efi/}loader/entries/*.conf ||
     rm -f /etc/kernel/post{inst,rm}.d/zz-systemd-boot /etc/initramfs/post-update.d/systemd-boot
 """
 UPGRADE = f"""
@@ -104,10 +111,12 @@ GO_BACK = f"{JUDGED}\ninitadvisor rollback --confirm\n"
 LOOK_BACK = f"initadvisor history --json >{HISTORY}\n"
 
 
-def look(path: str, generator: Generator = Generator.INITRAMFS_TOOLS) -> str:
-    """Return the guest's command that writes down what there is to see."""
-    image, configuration = _IMAGE_AND_CONFIGURATION[generator]
-    looking = _LOOKING.replace("@IMAGE@", image).replace("@CONFIGURATION@", configuration)
+def look(
+    path: str, generator: Generator = Generator.INITRAMFS_TOOLS, *, image: str | None = None
+) -> str:
+    """Return the guest's command that writes down what there is to see; ``image`` is a pattern."""
+    usual, configuration = _IMAGE_AND_CONFIGURATION[generator]
+    looking = _LOOKING.replace("@IMAGE@", image or usual).replace("@CONFIGURATION@", configuration)
     return f"python3 - >{path} <<'END'\n{looking}\nEND\n"
 
 

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.vm.applied import contents, images_of, watched
+from tests.vm.applied import booted_entry, contents, images_of, watched
 from tests.vm.applying import Word
 from tests.vm.boot import LostGuestError, running
 from tests.vm.recording import kept
@@ -171,7 +171,7 @@ def _booted(guest: Guest) -> tuple[tuple[str, ...], list[str]]:
     except LostGuestError as err:
         return (), [str(err)]
     trouble = [] if status[1] == "0" else [f"what was to be done ended with status {status[1]}"]
-    expected = "-" if guest.recipe.loader.is_grub else f"debian-{guest.release}.conf"
+    expected = "-" if guest.recipe.loader.is_grub else booted_entry(guest)
     if ready[1] != expected:  # GRUB tells nobody, but what it goes by is among what is watched
         trouble.append(f"{ready[1]} was booted")
     if ready[2] != "running":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.applied import recorded
-from tests.vm.applying import Word, applying_guest, copying_guest, saved
+from tests.vm.applying import Word, applying_guest, copying_guest, saved, unified_guest
 from tests.vm.blscfg import put_blscfg
 from tests.vm.crash import Kind
 from tests.vm.disk import FileSystem
@@ -63,6 +63,12 @@ def scratch() -> Iterator[Path]:
             id="copy",
         ),
         pytest.param(
+            unified_guest,
+            None,
+            marks=pytest.mark.shows("power cuts", "systemd-boot, unified kernel image by ukify"),
+            id="unified",
+        ),
+        pytest.param(
             partial(applying_guest, Loader.GRUB),
             put_blscfg,
             marks=pytest.mark.shows(
@@ -77,7 +83,8 @@ def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(
 ) -> None:
     """The guest builds its images once, and goes on from there for all that is looked at.
 
-    It boots the image where its generator makes it, on vfat or ext4, or a copy on the same vfat.
+    It boots the image where its generator makes it, on vfat or ext4, or on the same vfat a copy of
+    it, or a unified kernel image that is made of it.
     """
     guest = saved(make(), scratch / "saved", prepare=prepare)
     reference = recorded(guest, scratch / "reference")

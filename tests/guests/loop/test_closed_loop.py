@@ -8,11 +8,13 @@ import pytest
 
 from tests.vm.closed_loop import BEFORE, SLOW_BYTES_PER_S, armed, closed
 from tests.vm.guest import Generator
+from tests.vm.unified import BY_DRACUT, BY_MKINITCPIO, BY_UKIFY, BY_UKIFY_FOR_FIRMWARE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.vm.closed_loop import Closed
+    from tests.vm.unified import Unified
 
 pytestmark = pytest.mark.vm
 
@@ -68,6 +70,46 @@ def test_a_fast_disk_s_winner_is_what_unpacks_soonest(tmp_path: Path) -> None:
     sizes = outcome.upgraded.look["candidates"]
     assert sizes["bzip2"] < sizes["lz4"]
     assert _configured(outcome, Generator.MKINITCPIO) == "lz4"
+    _assert_nothing_failed(outcome)
+
+
+@pytest.mark.shows(
+    "kernel upgrade, trial boot, apply",
+    "systemd-boot, unified kernel image",
+    generator="mkinitcpio 41",
+    system="Debian 13, packages by pacman",
+)
+@pytest.mark.shows(
+    "kernel upgrade, trial boot, apply",
+    "systemd-boot, unified kernel image",
+    "systemd-boot, unified kernel image by ukify",
+    "firmware, unified kernel image by ukify",
+    generator="dracut 106",
+)
+@pytest.mark.parametrize(
+    "unified",
+    [BY_MKINITCPIO, BY_DRACUT, BY_UKIFY, BY_UKIFY_FOR_FIRMWARE],
+    ids=lambda found: found.maker,
+)
+def test_a_unified_kernel_image_s_winner_is_configured_too(
+    unified: Unified, tmp_path: Path
+) -> None:
+    """lz4 is not tried: what systemd's stub loads behind it would be lost."""
+    outcome = closed(
+        unified.generator,
+        tmp_path,
+        None,
+        most_boots=_MOST_BOOTS,
+        settings=("zstd", "lz4"),
+        again=True,
+        unified=unified,
+    )
+    assert _configured(outcome, unified.generator) == "zstd"
+    upgraded_again, after = outcome.again
+    for told in outcome.again:
+        assert armed(told) is None
+        assert told.look["configuration"] == outcome.boots[-1].look["configuration"]
+    assert upgraded_again.look["image"] == after.look["image"]
     _assert_nothing_failed(outcome)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -329,5 +330,6 @@ def test_what_was_taken_back_before_a_sleep_is_armed_again_under_another_name() 
     ],
 )
 def test_the_most_important_change_counts(changed: dict[str, str], found: Change | None) -> None:
-    now: DefaultBoot = replace(GROUND, **changed)
+    values: dict[str, Any] = {**changed}
+    now: DefaultBoot = replace(GROUND, **values)
     assert GROUND.change(now) is found

@@ -98,6 +98,21 @@ def test_zeros_behind_lz4_are_a_doubt_before_5_14(release: str | None, verdict: 
 
 
 @pytest.mark.parametrize(
+    ("stub", "codec", "verdict"),
+    [
+        ("systemd-stub 257.13-1~deb13u1", Codec.LZ4, Verdict.REFUSED),
+        ("systemd-stub 257.13-1~deb13u1", Codec.ZSTD, Verdict.OK),
+        ("systemd-stub 256.7", Codec.LZ4, Verdict.OK),
+        ("another-stub 300", Codec.LZ4, Verdict.OK),
+    ],
+)
+def test_what_a_stub_adds_ends_lz4(stub: str, codec: Codec, verdict: Verdict) -> None:
+    magic = f"#### LoaderInfo: {stub} ####\0".encode()
+    image = images.pe([(".sdmagic", magic), (".initrd", compress(codec, archive()))])
+    assert judged(image, config()).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("release", "verdict"), [("5.19", Verdict.OK), ("5.18.2", Verdict.REFUSED)]
 )
 def test_the_crc_format_is_known_since_5_19(release: str, verdict: Verdict) -> None:

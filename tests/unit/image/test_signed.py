@@ -7,6 +7,7 @@ import io
 import pytest
 
 from initadvisor.image.pe import Uki, read_uki, sections_of_uki
+from tests.fixtures.images import pe
 from tests.fixtures.small_images import archive, signed, uki
 
 
@@ -40,5 +41,13 @@ def test_a_header_that_names_no_signature_has_none(
 def test_all_sections_are_told() -> None:
     image = uki(archive(), ucode=b"micro")
     found = sections_of_uki(io.BytesIO(image), len(image))
-    assert sorted(found) == [".initrd", ".linux", ".ucode"]
-    assert found[".initrd"] == read(image).initrd
+    assert [name for name, _ in found] == [".linux", ".ucode", ".initrd"]
+    assert found[-1][1] == read(image).initrd
+
+
+def test_those_of_a_second_profile_are_told_too() -> None:
+    sections = [(name, name.encode()) for name in (".initrd", ".profile", ".profile", ".cmdline")]
+    image = pe(sections)
+    found = sections_of_uki(io.BytesIO(image), len(image))
+    assert [name for name, _ in found] == [name for name, _ in sections]
+    assert read(image).command_line is None

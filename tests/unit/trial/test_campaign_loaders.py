@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.entry import OneShotState
+from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignEvent,
@@ -27,9 +28,10 @@ from initadvisor.records.boot_start import TRIAL_TAG
 from initadvisor.trial import campaign_actions, campaigns, candidates, default_boot, recovery, run
 from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
 from initadvisor.trial.candidates import NextTrial
-from initadvisor.trial.markers import note_rehearsed
+from initadvisor.trial.markers import forget_rehearsed, note_rehearsed
 from initadvisor.trial.reboot import reboot
 from tests.fakes.boot_programs import block
+from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import LOADERS, Machine
 from tests.fixtures.logind import with_nobody
 from tests.fixtures.owners import OWNER
@@ -52,14 +54,21 @@ Case = tuple["BootLoader", Machine]
 def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """Return a loader that was rehearsed, with a machine that it boots and one candidate."""
     loader, make = LOADERS[request.param]
-    machine = make(tmp_path / "machine")
+    return rehearsed(loader, make(tmp_path / "machine"), monkeypatch)
+
+
+def rehearsed(loader: BootLoader, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Have the machine know its image, one candidate, and that its loader boots an entry once."""
+    tmp_path = machine.root.parent
     for name in ("state", "cache"):
         monkeypatch.setenv(f"{name.upper()}_DIRECTORY", str(tmp_path / name))
     write(machine.root, "proc/sys/kernel/random/boot_id", f"{BOOT}\n")
     write(machine.root, "proc/sys/kernel/osrelease", f"{RELEASE}\n")
     (machine.root / "proc/1").mkdir(parents=True)
     (machine.root / "proc/1/root").symlink_to(machine.root, target_is_directory=True)
-    installed = InstalledImage(path=machine.host.path(machine.installed), kernel_release=RELEASE)
+    is_uki = machine.installed.endswith(".efi")
+    path = machine.host.path(machine.installed)
+    installed = InstalledImage(path=path, kernel_release=RELEASE, uki=is_uki)
     generator = SimpleNamespace(NAME="initramfs-tools", images=lambda _host: (installed,))
     candidate = tmp_path / "candidate.img"
     candidate.write_bytes(IMAGE)
@@ -80,15 +89,8 @@ def partial_of(machine: Machine, path: Path) -> object:
 
     def prepared(_host: Host, _campaign: Campaign, *, observer: object) -> Iterator[CampaignEvent]:
         del observer
-        today = machine.host.path(machine.installed).read_bytes()
         ready = (
-            TrialCandidate(
-                setting="zstd",
-                path=machine.installed,
-                sha256=hashlib.sha256(today).hexdigest(),
-                size_bytes=len(today),
-                today=True,
-            ),
+            todays(machine),
             TrialCandidate(
                 setting="lz4",
                 path=str(path),
@@ -101,9 +103,31 @@ def partial_of(machine: Machine, path: Path) -> object:
     return prepared
 
 
+def todays(machine: Machine) -> TrialCandidate:
+    """Return today's image."""
+    today = initramfs_of(machine.host.path(machine.installed))
+    return TrialCandidate(
+        setting="zstd",
+        path=machine.installed,
+        sha256=hashlib.sha256(today).hexdigest(),
+        size_bytes=len(today),
+        today=True,
+    )
+
+
+def initramfs_of(path: Path) -> bytes:
+    """Return what is loaded of an image."""
+    with path.open("rb") as file:
+        part = loaded_part(file, is_uki=path.suffix == ".efi")
+        file.seek(part.offset)
+        return file.read(part.size_bytes)
+
+
 def chosen(_host: Host, found: Campaign, *, observer: object) -> NextTrial:
-    """Choose the candidate."""
+    """Choose the candidate, unless it is out."""
     del observer
+    if found.quarantined:
+        return NextTrial(candidate=None, reason="nothing is left")
     return NextTrial(candidate=found.ready[1], reason="it is the only one")
 
 
@@ -272,3 +296,80 @@ def test_what_is_armed_is_rebooted_into(case: Case) -> None:
 
 def program(machine: Machine) -> str:
     return next(name for name in machine.programs.programs if name.endswith("-reboot"))
+
+
+UKI = f"/efi/EFI/Linux/debian-{RELEASE}.efi"
+
+
+def unified(initramfs: bytes) -> bytes:
+    """Return a unified kernel image."""
+    return pe([(".linux", b"MZ kernel"), (".cmdline", b"root=UUID=7"), (".initrd", initramfs)])
+
+
+@pytest.fixture
+def of_uki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Return a machine of systemd-boot's that boots a unified kernel image of ukify's."""
+    loader, make = LOADERS["systemd-boot"]
+    machine = make(tmp_path / "machine")
+    write(machine.root, UKI, unified(b"today's"))
+    write(machine.root, "/efi/loader/loader.conf", f"default debian-{RELEASE}.efi\n")
+    machine.programs.listed = f'[{{"id": "debian-{RELEASE}.efi"}}]'
+    machine.installed = UKI
+    monkeypatch.setattr(campaigns, "can_unify", lambda _host: True)
+    return rehearsed(loader, machine, monkeypatch)
+
+
+def ukify(image: Callable[[bytes], bytes]) -> Callable[..., None]:
+    """Return what makes a unified kernel image of an initramfs, instead of ``unify``."""
+
+    def make(_host: Host, installed: InstalledImage, initramfs: Path, target: Path) -> None:
+        assert installed.uki
+        target.write_bytes(image(initramfs.read_bytes()))
+
+    return make
+
+
+def test_a_candidate_is_made_unified_as_today_s_image_is(
+    of_uki: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, machine = of_uki
+    before = machine.tree()
+    monkeypatch.setattr(campaign_actions, "unify", ukify(unified))
+    begin(machine)
+    found = read_campaign(machine.host)
+    assert (found.state, found.reason) == (CampaignState.ARMED, "the next boot is of lz4")
+    assert slot(machine).read_bytes() == unified(IMAGE)
+    assert loader.armed(machine.host).state is OneShotState.OURS
+    assert found.current is not None
+    armed = found.current.armed_boot
+    digest = hashlib.sha256(IMAGE).hexdigest()
+    assert (armed.is_uki, armed.sha256, armed.size_bytes) == (True, digest, len(IMAGE))
+    assert f"root=UUID=7 {TRIAL_TAG}=trial-1-" in (
+        armed.bound_to.armed_entry if armed.bound_to else ""
+    )
+    stop(machine.host)
+    assert machine.tree() == before
+
+
+def test_what_does_not_hold_the_candidate_is_not_booted(
+    of_uki: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, machine = of_uki
+    monkeypatch.setattr(campaign_actions, "unify", ukify(lambda data: unified(data + bytes(512))))
+    begin(machine)
+    assert loader.armed(machine.host).state is OneShotState.NONE
+    assert not slot(machine).exists()
+    (refused,) = read_campaign(machine.host).quarantined
+    assert refused.reason == "what ukify made of lz4 does not hold it"
+
+
+def test_without_ukify_no_uki_is_tried(of_uki: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, machine = of_uki
+    monkeypatch.setattr(campaigns, "can_unify", lambda _host: False)
+    with pytest.raises(UnsafeError, match="ukify is not installed"):
+        begin(machine)
+    # Today's image, to try the loader, is there already.
+    forget_rehearsed(machine.host)
+    monkeypatch.setattr(candidates, "todays_image", lambda _host: todays(machine))
+    start(machine.host, CampaignOptions(only_rehearsal=True), observer=Unseen())
+    assert read_campaign(machine.host).state is CampaignState.ARMED
