@@ -52,8 +52,8 @@ class LoadingTime:
     """What boots with modules stored as the ``variant`` has them take less in the initramfs.
 
     ``boots`` of them are compared with ``others``, which have modules stored the other way.
-    ``saved_ms`` is None where that is not measured; ``missing`` says what that takes.
-    ``disturbed``: how many boots were far from those alike and are left out.
+    ``saved_ms`` is None where that is not measured; ``missing`` says why, and ``boots_tell``
+    whether boots would. ``disturbed``: how many were far from those alike and are left out.
     """
 
     variant: VariantName
@@ -61,6 +61,7 @@ class LoadingTime:
     others: int = 0
     saved_ms: Estimate | None = None
     missing: str = ""
+    boots_tell: bool = True
     disturbed: int = 0
 
     @property
@@ -91,7 +92,7 @@ def loading_time(host: Host, variant: VariantName) -> LoadingTime | None:
     try:
         return _loading_time(host, variant)
     except InitadvisorError as err:
-        return LoadingTime(variant=variant, missing=err.message)
+        return LoadingTime(variant=variant, missing=err.message, boots_tell=False)
 
 
 def _loading_time(host: Host, variant: VariantName) -> LoadingTime:
@@ -99,7 +100,8 @@ def _loading_time(host: Host, variant: VariantName) -> LoadingTime:
     if variant not in ways.values():
         return LoadingTime(variant=variant, missing=f"no boot {_with(variant)} is recorded")
     if asked := _asks(host):
-        return LoadingTime(variant=variant, missing=f"boots do not tell, since {asked}")
+        missing = f"boots do not tell, since {asked}"
+        return LoadingTime(variant=variant, missing=missing, boots_tell=False)
     with open_store(host, readonly=True) as store:
         found = _in_initramfs(store, ways)
     return _compared(variant, found)

@@ -262,13 +262,13 @@ _LINE = 60
 
 def _not_advised(name: VariantName, loading: LoadingTime) -> str:
     """Say why a variant is no advice; of one that was not measured, how a boot measures it."""
-    why = loading.words
-    if not loading.saved_ms:
-        why = f"* is without loading: {why}"
-        if not loading.boots:
-            boots_it = f"sudo initadvisor apply --variant {name} --confirm"
-            why += f". {boots_it} has it booted, sudo initadvisor rollback undoes it"
-    return f"{name.description}: not advised; {why}"
+    if loading.saved_ms:
+        return f"{name.description}: not advised; {loading.words}"
+    words = f"{name.description}: not advised; * is without loading, since {loading.words}"
+    if loading.boots or not loading.boots_tell:
+        return words
+    boots_it = f"sudo initadvisor apply --variant {name} --confirm"
+    return f"{words}. {boots_it} has it booted, sudo initadvisor rollback --confirm goes back"
 
 
 def _net(found: ContentVariantCosts, one: VariantCost) -> str:

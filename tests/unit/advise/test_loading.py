@@ -186,6 +186,7 @@ def test_where_somebody_types_in_the_initramfs_boots_do_not_tell(machine: Machin
     assert isinstance(machine.runner, FakeRunner)
     with_open_disk(machine.root, machine.runner)
     assert told(machine).missing.startswith("boots do not tell, since it is not known whether a ")
+    assert not told(machine).boots_tell
 
 
 def test_changes_of_the_compression_are_followed_and_others_are_not(machine: Machine) -> None:
