@@ -4,24 +4,34 @@
 
 The content of each image is compressed with every codec. User-mode Linux unpacks each candidate,
 and this process decompresses the same bytes, in turns. A kernel's time for a codec, less its time
-for the uncompressed image in the same round, is its time to decompress. For each codec, apart for
-windows of megabytes, the table holds what of that grows with the time in this process (a ratio) and
-what does not (buffers that every image needs). The time for the uncompressed image, per megabyte,
-is the time to create the files.
+for the uncompressed image in the same round, is its time to decompress. Part of that is the time to
+map buffers: user-mode Linux asks the host for each page of them, which no kernel on hardware does.
+It is taken to be in proportion to their size, alike for all codecs; of the rest, the table holds
+the ratio to the time in this process, for each codec, apart for windows of megabytes. The time for
+the uncompressed image, per megabyte, is the time to create the files.
+
+A kernel's own time to map buffers is that of the running one: it creates a map for BPF programs of
+8 MB, which is memory that is allocated in the same way, and cleared (as with init_on_alloc). That
+needs root; without it, the shipped figure stays.
 
 The table goes to the state directory, from which `recommend` uses it in place of the shipped one;
 remove it there to have the shipped one back. It takes some minutes for each image and needs a quiet
-machine. Several images of different content give a truer interval, and only a small one beside
-large ones tells the fixed part.
+machine. Several images of different content give a truer interval, and only small ones beside
+large ones tell the time for the buffers. On a machine that is not quiet, ``--uml`` may be a script
+that preloads a ``clock_gettime`` into linux.uml which leaves out of CLOCK_MONOTONIC what
+/proc/self/schedstat says it waited for a processor; the shipped table was made so.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
+import struct
 import sys
+import time
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,7 +43,7 @@ from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.controls import is_far, window_log
+from initadvisor.candidates.controls import buffer_bytes, is_far, window_log
 from initadvisor.candidates.decompression import Stream, time_once
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.core.codecs import Codec
@@ -52,7 +62,7 @@ from initadvisor.target.source import open_source
 from initadvisor.vm.engines import Wanted, machine_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from initadvisor.lab.timing import LabRunObserver
     from initadvisor.records.built_image import BuiltImage
@@ -81,7 +91,9 @@ _LEAST_LOG_SD, _LEAST_OWN_LOG_SD = 0.05, 0.02
 _ONE_CONTENT_LOG_SD = 0.15
 """The spread over contents where only one was measured."""
 
-_FIXED_STEPS = 200
+_BUFFER_STEPS = 400
+_BPF_CALL, _BPF_ARRAY, _PAGE_BYTES = 321, 2, 4096
+_BPF_MAP_BYTES, _BPF_MAPS = 8 << 20, 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,20 +140,49 @@ class _Interleaved:
         self._observer.lost(subject, lost)
 
 
-def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
-    """Return the document of the table: a line per codec and window, over all contents."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """What one setting took of one content."""
+
+    content: str
+    user_ms: float
+    user_ms_per_mb: float
+    decompress_ms: float
+    buffer_mb: float
+
+
+_Group = tuple[Codec, bool]
+"""A codec, and whether its window is of megabytes."""
+
+
+def table(
+    measured: Sequence[Measured], *, source: str, kernel_buffer_ms_per_mb: float | None = None
+) -> dict[str, Any]:
+    """Return the document of the table: a ratio per codec and window, over all contents."""
     populate = [
         content.times[Setting(Codec.CAT)].kernel_ms / (content.unpacked_bytes / 1e6)
         for content in measured
     ]
     shipped = shipped_document()
-    compressed = {s.codec for content in measured for s in content.times} - {Codec.CAT}
+    groups = _groups(measured)
+    buffer_ms_per_mb = fitted_buffers(groups)
     return {
         "schema": shipped["schema"],
         "source": source,
         "machine_log_sd": shipped["machine_log_sd"],
         "decompress": {
-            codec.value: _fitted(codec, measured) for codec in Codec if codec in compressed
+            codec.value: _fitted(codec, groups, buffer_ms_per_mb)
+            for codec in Codec
+            if codec in {of for of, _ in groups}
+        },
+        "buffer_ms_per_mb": {
+            **shipped["buffer_ms_per_mb"],
+            "user-mode Linux": round(buffer_ms_per_mb, 3),
+            **(
+                {"kernel": round(kernel_buffer_ms_per_mb, 3)}
+                if kernel_buffer_ms_per_mb is not None
+                else {}
+            ),
         },
         "populate_ms_per_mb": {
             **shipped["populate_ms_per_mb"],
@@ -163,29 +204,72 @@ def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
     }
 
 
-def _fitted(codec: Codec, measured: Sequence[Measured]) -> dict[str, Any]:
+def _groups(measured: Sequence[Measured]) -> dict[_Group, list[_Point]]:
+    groups: dict[_Group, list[_Point]] = defaultdict(list)
+    for content in measured:
+        for setting, times in content.times.items():
+            if setting.codec is not Codec.CAT:
+                argv = (setting.codec.value, *setting.options)
+                window = window_log(setting.codec, argv, level=None)
+                groups[setting.codec, is_far(window)].append(
+                    _Point(
+                        content=content.name,
+                        user_ms=times.user_ms,
+                        user_ms_per_mb=times.user_ms / (content.unpacked_bytes / 1e6),
+                        decompress_ms=times.decompress_ms,
+                        buffer_mb=buffer_bytes(setting.codec, window) / 1e6,
+                    )
+                )
+    return groups
+
+
+def fitted_buffers(groups: Mapping[_Group, Sequence[_Point]]) -> float:
+    """Return the kernel's time per MB of buffers with which ratios explain the most.
+
+    In proportion, that is: how far times are off is as bad of short ones as of long ones. It is
+    not below 0, and less than any time divided by its buffers.
+    """
+    points = [point for group in groups.values() for point in group if point.buffer_mb]
+    most = min((point.decompress_ms / point.buffer_mb for point in points), default=0.0)
+
+    def spread(buffer_ms_per_mb: float) -> float:
+        return fsum(
+            off**2 for group in groups.values() for _, off in _errors(group, buffer_ms_per_mb)
+        )
+
+    return min((most * step / _BUFFER_STEPS for step in range(_BUFFER_STEPS)), key=spread)
+
+
+def _ratio(group: Sequence[_Point], buffer_ms_per_mb: float) -> float:
+    rest = ((p.decompress_ms - buffer_ms_per_mb * p.buffer_mb) / p.user_ms for p in group)
+    return exp(fmean(map(log, rest)))
+
+
+def _errors(group: Sequence[_Point], buffer_ms_per_mb: float) -> list[tuple[str, float]]:
+    """Return how far each time is from its prediction, as a logarithm, with the content's name."""
+    ratio = _ratio(group, buffer_ms_per_mb)
+    return [
+        (p.content, log(p.decompress_ms / (ratio * p.user_ms + buffer_ms_per_mb * p.buffer_mb)))
+        for p in group
+    ]
+
+
+def _fitted(
+    codec: Codec, groups: Mapping[_Group, Sequence[_Point]], buffer_ms_per_mb: float
+) -> dict[str, Any]:
     """Return a codec's lines of the table, and how far what was measured is from them."""
     found: dict[str, Any] = {}
     off: dict[str, list[float]] = defaultdict(list)
     for window in ("near", "far"):
-        rows = [
-            (content, times)
-            for content in measured
-            for setting, times in content.times.items()
-            if setting.codec is codec and _is_far(setting) == (window == "far")
-        ]
-        if not rows:
+        group = groups.get((codec, window == "far"))
+        if not group:
             continue
-        ratio, fixed_ms = line([(t.user_ms, t.decompress_ms) for _, t in rows])
         found[window] = {
-            "ratio": round(ratio, 3),
-            "fixed_ms": round(fixed_ms, 2),
-            "user_ms_per_mb": round(
-                median(t.user_ms / (c.unpacked_bytes / 1e6) for c, t in rows), 3
-            ),
+            "ratio": round(_ratio(group, buffer_ms_per_mb), 3),
+            "user_ms_per_mb": round(median(point.user_ms_per_mb for point in group), 3),
         }
-        for content, times in rows:
-            off[content.name].append(log(times.decompress_ms / (ratio * times.user_ms + fixed_ms)))
+        for content, error in _errors(group, buffer_ms_per_mb):
+            off[content].append(error)
     own = [one - fmean(of_content) for of_content in off.values() for one in of_content]
     shared = [fmean(of_content) for of_content in off.values()]
     return {
@@ -197,32 +281,24 @@ def _fitted(codec: Codec, measured: Sequence[Measured]) -> dict[str, Any]:
     }
 
 
-def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return ratio and fixed part of the line through (user ms, kernel ms) nearest to all points.
-
-    Near is meant in proportion. The fixed part is not below 0, and 0 where the points do not lie
-    apart by half at least: then nothing tells it.
-    """
-    user = [x for x, _ in points]
-    most = min(y for _, y in points) if max(user) > 1.5 * min(user) else 0.0
-    fixed_ms = min(
-        (most * step / _FIXED_STEPS for step in range(_FIXED_STEPS)), key=_spread(points)
+def kernel_buffer_ms_per_mb() -> float | None:
+    """Return what the running kernel takes to map memory and clear it; None where it will not."""
+    if platform.machine() != "x86_64":
+        return None  # where the system call has another number
+    libc = ctypes.CDLL(None, use_errno=True)
+    pages = _BPF_MAP_BYTES // _PAGE_BYTES
+    attributes = ctypes.create_string_buffer(
+        struct.pack("IIIII", _BPF_ARRAY, 4, _PAGE_BYTES, pages, 0), 128
     )
-    return exp(fmean(log((y - fixed_ms) / x) for x, y in points)), fixed_ms
-
-
-def _spread(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
-    """Return a function that tells how far points are from the nearest line with a fixed part."""
-
-    def of(fixed_ms: float) -> float:
-        ratio = exp(fmean(log((y - fixed_ms) / x) for x, y in points))
-        return fsum(log((ratio * x + fixed_ms) / y) ** 2 for x, y in points)
-
-    return of
-
-
-def _is_far(setting: Setting) -> bool:
-    return is_far(window_log(setting.codec, (setting.codec.value, *setting.options), level=None))
+    times_ms = []
+    for _ in range(_BPF_MAPS):
+        started = time.thread_time_ns()
+        file = libc.syscall(_BPF_CALL, 0, attributes, len(attributes))
+        times_ms.append((time.thread_time_ns() - started) / 1e6)
+        if file < 0:
+            return None
+        os.close(file)
+    return median(times_ms) / (_BPF_MAP_BYTES / 1e6)
 
 
 def measure(
@@ -345,7 +421,11 @@ def main() -> None:
             ]
     except InitadvisorError as err:
         sys.exit(err.with_hint)
-    document = table(measured, source=provenance(host, measured, asked.rounds))
+    document = table(
+        measured,
+        source=provenance(host, measured, asked.rounds),
+        kernel_buffer_ms_per_mb=kernel_buffer_ms_per_mb(),
+    )
     path = asked.output or host.state_dir() / CALIBRATION
     make_directory(path.parent)
     with whole_file(path) as file:
@@ -354,10 +434,9 @@ def main() -> None:
     for codec, rows in document["decompress"].items():
         for window in ("near", "far"):
             if row := rows.get(window):
-                print(
-                    f"{codec:6} {window:5} {row['ratio']:.2f} times user space and "
-                    f"{row['fixed_ms']:.1f} ms"
-                )
+                print(f"{codec:6} {window:5} {row['ratio']:.2f} times user space")
+    for kernel in ("user-mode Linux", "kernel"):
+        print(f"{kernel}: {document['buffer_ms_per_mb'][kernel]:.2f} ms per MB of buffers")
 
 
 if __name__ == "__main__":

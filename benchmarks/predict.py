@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.controls import is_far, window_log
+from initadvisor.candidates.controls import buffer_bytes, is_far, window_log
 from initadvisor.candidates.decompression import Stream, time_once
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
@@ -134,12 +134,14 @@ def error(true: dict[Setting, float], predicted: dict[Setting, float]) -> float:
 
 
 def predicted_ms(setting: Setting, user_ms: float) -> float:
-    """Return what the shipped table makes of a time in user space, on the calibrated processor."""
+    """Return what the shipped table makes of a time in user space, for user-mode Linux here."""
     if setting.codec is Codec.CAT:
         return 0.0
-    far = is_far(window_log(setting.codec, (setting.codec.value, *setting.options), level=None))
-    row = shipped_calibration().row(setting.codec, far=far)
-    return user_ms * row.ratio + row.fixed_ms
+    log = window_log(setting.codec, (setting.codec.value, *setting.options), level=None)
+    table = shipped_calibration()
+    row = table.row(setting.codec, far=is_far(log))
+    buffer_mb = buffer_bytes(setting.codec, log) / 1e6
+    return user_ms * row.ratio + buffer_mb * table.uml_buffer_ms_per_mb
 
 
 def pair_errors(

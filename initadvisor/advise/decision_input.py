@@ -89,16 +89,28 @@ class Unpacking:
         sampled = _SAMPLED_LOG_SD if candidate.sampled else 0.0
         busy = _BUSY_LOG_SD * candidate.sampled.busy_part if candidate.sampled else 0.0
         return self.scaled(
-            self._samples_ms(candidate), self._row(candidate), log_sd=hypot(sampled, busy)
+            self._samples_ms(candidate),
+            self._row(candidate),
+            buffer_mb=candidate.buffer_bytes / 1e6,
+            log_sd=hypot(sampled, busy),
         )
 
     def scaled(
-        self, samples_ms: Sequence[float], row: Calibration, *, log_sd: float = 0.0
+        self,
+        samples_ms: Sequence[float],
+        row: Calibration,
+        *,
+        buffer_mb: float,
+        log_sd: float = 0.0,
     ) -> Quantity:
-        """Return what a kernel takes for what user space took so long for, within ``log_sd``."""
+        """Return what a kernel takes for what user space took so long for, within ``log_sd``.
+
+        ``buffer_mb``: the memory that it maps to do so.
+        """
         spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
         return Quantity(
-            median=median(samples_ms) * row.ratio + row.fixed_ms * self.slowness,
+            median=median(samples_ms) * row.ratio
+            + buffer_mb * self.table.buffer_ms_per_mb * self.slowness,
             log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, log_sd),
             source=self.table.source,
         )

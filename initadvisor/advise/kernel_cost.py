@@ -83,7 +83,8 @@ class KernelPricing:
         row = self.unpacking.table.row(codec, far=far)
         unpack_ms = self_extraction_times(
             parameters,
-            self.unpacking.scaled(samples_ms, row),
+            # A kernel decompresses itself in one go, into memory that is there.
+            self.unpacking.scaled(samples_ms, row, buffer_mb=0.0),
             row.log_sd,
             seed=self.seed + list(Codec).index(codec),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from math import ceil, log2
+from math import ceil, exp2, log2
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.candidates.schedule import expected_cpu_s
@@ -144,6 +144,31 @@ _SHIFT = {"": 0, "k": 10, "m": 20, "g": 30}
 def is_far(window_log: float) -> bool:
     """Tell whether such a window finds matches megabytes away: more than caches next to it hold."""
     return window_log >= _FAR_WINDOW_LOG
+
+
+_ZSTD_BUFFER_BYTES = 544 << 10
+"""Besides the window: the decompressor's tables, and three blocks of 128 KiB."""
+
+_BZIP2_BYTES_PER_BYTE = 4
+
+
+def buffer_bytes(codec: Codec, window_log: float) -> float:
+    """Return how much memory a kernel's decompressor maps before it unpacks an initramfs.
+
+    lib/decompress_*.c with ``large_malloc`` (vmalloc). What gzip and lzop need is less than a
+    megabyte of memory that is mapped already.
+    """
+    match codec:
+        case Codec.LZ4:
+            return BLOCK_BYTES
+        case Codec.ZSTD:
+            return exp2(window_log) + _ZSTD_BUFFER_BYTES
+        case Codec.XZ | Codec.LZMA:
+            return exp2(window_log)
+        case Codec.BZIP2:
+            return _BZIP2_BYTES_PER_BYTE * exp2(window_log)
+        case Codec.CAT | Codec.GZIP | Codec.LZOP:
+            return 0.0
 
 
 def window_log(codec: Codec, argv: Sequence[str], *, level: int | None) -> float:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-_SCHEMA = 12
+_SCHEMA = 13
 """Counts up when estimates are made in another way."""
 
 _MOST_LOG_SD = 3.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.campaign import CAMPAIGNS
 from initadvisor.candidates.build import BuildObserver, build_candidates, kept_candidates
-from initadvisor.candidates.controls import is_far, window_log
+from initadvisor.candidates.controls import buffer_bytes, is_far, window_log
 from initadvisor.candidates.decompression import Stream
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
@@ -254,8 +254,17 @@ class Candidate:
     @property
     def far(self) -> bool:
         """Whether its decompression looks megabytes back."""
+        return is_far(self._window_log)
+
+    @property
+    def buffer_bytes(self) -> float:
+        """How much memory a kernel maps to decompress it."""
+        return buffer_bytes(self.codec, self._window_log)
+
+    @property
+    def _window_log(self) -> float:
         argv = (self.codec.value, *self.setting.options)
-        return is_far(window_log(self.codec, argv, level=None))
+        return window_log(self.codec, argv, level=None)
 
     @property
     def largest_bytes(self) -> float:

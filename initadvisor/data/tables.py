@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 CALIBRATION = "calibration.json"
 """The calibration table's name, in the package and, where it was made anew, in the state."""
 
-_SCHEMA = 2
+_SCHEMA = 3
 _TEXT_LIMIT_BYTES = 1 << 20
 _PLAUSIBLE = 1e4
-"""No ratio and no time per MB is further from 1 than this factor; no fixed time is more ms."""
+"""No ratio and no time per MB is further from 1 than this factor."""
 
 _PLAUSIBLE_LOG_SD = 3.0
 _NEAR, _FAR = "near", "far"
@@ -36,6 +36,8 @@ class CalibrationTable:
     """How kernel and user-space decompression compare.
 
     ``populate_ms_per_mb``: the kernel's time to create the files, per 10^6 unpacked bytes.
+    ``buffer_ms_per_mb``: a kernel's time to map a decompressor's buffers, per 10^6 bytes, and
+    ``uml_buffer_ms_per_mb`` that of user-mode Linux, which asks the host for every page of them.
     ``machine_log_sd``: how far a machine's kernel may be from the calibrated one, on every codec
     alike. ``rows`` go by the codec, and whether its window is of megabytes. ``source`` says what
     was measured, with what; ``warnings`` why it is not another table.
@@ -43,6 +45,8 @@ class CalibrationTable:
 
     source: str
     populate_ms_per_mb: Quantity
+    buffer_ms_per_mb: float
+    uml_buffer_ms_per_mb: float
     machine_log_sd: float
     rows: dict[tuple[Codec, bool], Calibration]
     warnings: tuple[str, ...] = ()
@@ -95,10 +99,12 @@ def _parse(table: dict[str, Any]) -> CalibrationTable:
     if not isinstance(table["source"], str):
         raise TypeError(table["source"])
     source = shown(table["source"])
-    populate = table["populate_ms_per_mb"]
+    populate, buffers = table["populate_ms_per_mb"], table["buffer_ms_per_mb"]
     return CalibrationTable(
         source=source,
         populate_ms_per_mb=_quantity(populate["median"], populate["log_sd"], source),
+        buffer_ms_per_mb=_quantity(buffers["kernel"], 0.0, source).median,
+        uml_buffer_ms_per_mb=_quantity(buffers["user-mode Linux"], 0.0, source).median,
         machine_log_sd=_quantity(1.0, table["machine_log_sd"]["value"], source).log_sd,
         rows={
             (Codec(name), window == _FAR): _row(row, codec)
@@ -115,12 +121,9 @@ def _windows(codec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row(row: dict[str, Any], codec: dict[str, Any]) -> Calibration:
-    fixed_ms = float(row["fixed_ms"])
-    require(0 <= fixed_ms < _PLAUSIBLE, f"{fixed_ms} ms is not plausible")
     ratio = _quantity(row["ratio"], codec["log_sd"], "")
     return Calibration(
         ratio=ratio.median,
-        fixed_ms=fixed_ms,
         user_ms_per_mb=_quantity(row["user_ms_per_mb"], 0.0, "").median,
         log_sd=ratio.log_sd,
         own_log_sd=_quantity(1.0, codec["own_log_sd"], "").log_sd,

@@ -66,13 +66,12 @@ class Shadow:
 class Calibration:
     """How a kernel's decompressor compares with the user-space library of the same codec.
 
-    D is ``ratio`` times the time in user space, plus ``fixed_ms`` (buffers, tables) on the
-    calibrated processor, on which user space took ``user_ms_per_mb`` per 10^6 unpacked bytes.
+    D is ``ratio`` times the time in user space, plus what mapping buffers takes. On the calibrated
+    processor, user space took ``user_ms_per_mb`` per 10^6 unpacked bytes.
     ``log_sd`` is the error that all images of the codec share, ``own_log_sd`` that of each.
     """
 
     ratio: float
-    fixed_ms: float
     user_ms_per_mb: float
     log_sd: float
     own_log_sd: float

@@ -18,6 +18,7 @@ from initadvisor import __version__
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Evidence
+from initadvisor.data.tables import calibration
 from initadvisor.decide.cost import Quantity
 from initadvisor.decide.repeats import pooled
 from initadvisor.host.cached import keep, read_cached
@@ -48,6 +49,9 @@ log = logging.getLogger(__name__)
 
 _LEAST_CERTAINTY = 2.0
 """A difference that is not this many times its standard deviation tells nothing."""
+
+_BUFFER_LOG_SD = 0.3
+"""How far user-mode Linux' time to map a page is from the calibrated one: its host decides it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +150,8 @@ def _decompress_ms(
 ) -> dict[str, Quantity]:
     """Return D of those that user-mode Linux unpacked: what they took longer than uncompressed.
 
-    All contenders have the same content, so that creating the files takes them the same time.
+    All contenders have the same content, so that creating the files takes them the same time. What
+    mapping buffers takes in user-mode Linux only is not in it.
     """
     plain = next((c.digest for c in candidates if c.codec is Codec.CAT), None)
     kernel = _latest_kernel(host, store, plain) if plain else None
@@ -163,17 +168,25 @@ def _decompress_ms(
     populate = unpack.pop(plain, None)
     if populate is None:
         return {}
-    differences = {digest: difference(whole, populate) for digest, whole in unpack.items()}
+    table = calibration(host)
+    per_mb = max(0.0, table.uml_buffer_ms_per_mb - table.buffer_ms_per_mb)
+    buffers_ms = {c.digest: per_mb * c.buffer_bytes / 1e6 for c in candidates}
+    differences = {
+        digest: difference(
+            whole, populate, Quantity(median=buffers_ms[digest], log_sd=_BUFFER_LOG_SD)
+        )
+        for digest, whole in unpack.items()
+    }
     return {digest: found for digest, found in differences.items() if found}
 
 
-def difference(whole: Quantity, part: Quantity) -> Quantity | None:
-    """Return ``whole`` without ``part``, None where they do not clearly differ.
+def difference(whole: Quantity, *parts: Quantity) -> Quantity | None:
+    """Return ``whole`` without its ``parts``, None where nothing is clearly left.
 
-    As wide as both errors together make it, and as a lognormal, which the positive rest is.
+    As wide as all errors together make it, and as a lognormal, which the positive rest is.
     """
-    rest = whole.median - part.median
-    error = hypot(whole.median * whole.log_sd, part.median * part.log_sd)
+    rest = whole.median - sum(part.median for part in parts)
+    error = hypot(*(one.median * one.log_sd for one in (whole, *parts)))
     if rest <= _LEAST_CERTAINTY * error:
         return None
     return Quantity(median=rest, log_sd=error / rest, source=whole.source)

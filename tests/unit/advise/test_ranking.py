@@ -21,6 +21,7 @@ from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.cost import Outcome, Quantity
 from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.image.contents import Lint, Verdict
+from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES
 from initadvisor.lab.evidence import LabEvidence
 from initadvisor.records.marks import Waiting
 from initadvisor.target.disk import Disk
@@ -217,9 +218,11 @@ def test_another_kernel_s_decompression_counts_but_is_bench_and_as_doubtful_as_k
     assert result.evidence is Evidence.BENCH
 
 
-def test_d_is_a_ratio_of_user_space_and_a_part_that_grows_with_slowness() -> None:
-    row = replace(TABLE.row(Codec.LZ4, far=False), ratio=0.5, fixed_ms=8.0, user_ms_per_mb=0.3)
-    table = replace(TABLE, rows=TABLE.rows | {(Codec.LZ4, False): row})
+def test_d_is_a_ratio_of_user_space_and_a_time_for_buffers_that_grows_with_slowness() -> None:
+    row = replace(TABLE.row(Codec.LZ4, far=False), ratio=0.5, user_ms_per_mb=0.3)
+    table = replace(
+        TABLE, rows=TABLE.rows | {(Codec.LZ4, False): row}, buffer_ms_per_mb=8 / (BLOCK_BYTES / 1e6)
+    )
     [lz4] = [one for one in FIELD if one.codec is Codec.LZ4]
     unpacking = Unpacking(bench_ms=BENCH_MS, table=table, lab=LabEvidence())
     assert unpacking.decompress_ms(lz4).median == pytest.approx(0.5 * 60 + 8)

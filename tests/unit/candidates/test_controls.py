@@ -19,7 +19,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.candidates.controls import Control, controls_for, pieces_of, window_log
+from initadvisor.candidates.controls import (
+    Control,
+    buffer_bytes,
+    controls_for,
+    pieces_of,
+    window_log,
+)
 from initadvisor.core.codecs import Codec
 from initadvisor.decide.sampling import SampleBlock
 from initadvisor.image.decompressors.decompress import decompress
@@ -258,3 +264,21 @@ WORDS = st.lists(
 def test_no_command_line_breaks_it(codec: Codec, words: list[str], level: int | None) -> None:
     found = window_log(codec, [codec.value, *words], level=level)
     assert 0 <= found < 100
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_kernel_maps_the_window_and_little_more(codec: Codec) -> None:
+    window = window_log(codec, (codec.value,), level=None)
+    mapped = buffer_bytes(codec, window)
+    match codec:
+        case Codec.CAT | Codec.GZIP | Codec.LZOP:
+            assert mapped == 0
+        case Codec.LZ4:
+            assert mapped == BLOCK_BYTES
+        case Codec.BZIP2:
+            assert mapped == pytest.approx(3_600_000)
+        case Codec.XZ | Codec.LZMA:
+            assert mapped == 8 << 20
+        case Codec.ZSTD:
+            assert 2 << 20 < mapped < 3 << 20
+            assert buffer_bytes(codec, 27) - buffer_bytes(codec, 23) == 120 << 20

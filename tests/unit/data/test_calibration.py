@@ -35,9 +35,10 @@ def own_document() -> dict[str, Any]:
     document["decompress"]["zstd"] = {
         "log_sd": 0.07,
         "own_log_sd": 0.03,
-        "near": {"ratio": 1.5, "fixed_ms": 2.0, "user_ms_per_mb": 1.25},
+        "near": {"ratio": 1.5, "user_ms_per_mb": 1.25},
     }
     document["populate_ms_per_mb"]["median"] = 2.5
+    document["buffer_ms_per_mb"] = {"user-mode Linux": 3.0, "kernel": 0.2}
     return document
 
 
@@ -49,10 +50,11 @@ def test_this_machine_s_own_is_used_where_there_is_one(host: Host) -> None:
     keep(host, own_document())
     table = calibration(host)
     assert table.source == "user-mode Linux 6.12 on this machine"
-    row = Calibration(ratio=1.5, fixed_ms=2.0, user_ms_per_mb=1.25, log_sd=0.07, own_log_sd=0.03)
+    row = Calibration(ratio=1.5, user_ms_per_mb=1.25, log_sd=0.07, own_log_sd=0.03)
     assert table.row(Codec.ZSTD, far=False) == row
     assert table.row(Codec.ZSTD, far=True) == row  # the nearest that was measured
     assert table.populate_ms_per_mb.median == 2.5
+    assert (table.uml_buffer_ms_per_mb, table.buffer_ms_per_mb) == (3.0, 0.2)
     assert table.warnings == ()
 
 
@@ -92,8 +94,9 @@ def changed(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
         changed("decompress", "zstd", "near", "ratio", value=float("inf")),
         changed("decompress", "zstd", "near", "ratio", value=10**400),
         changed("decompress", "zstd", "near", "ratio", value="1.0"),
-        changed("decompress", "zstd", "near", "fixed_ms", value=-1),
-        changed("decompress", "zstd", "near", "fixed_ms", value=float("nan")),
+        changed("buffer_ms_per_mb", value={}),
+        changed("buffer_ms_per_mb", "kernel", value=-1),
+        changed("buffer_ms_per_mb", "user-mode Linux", value=float("nan")),
         changed("decompress", "zstd", "near", "user_ms_per_mb", value=0),
         changed("decompress", "zstd", "log_sd", value=-0.1),
         changed("decompress", "zstd", "own_log_sd", value=float("nan")),
