@@ -16,6 +16,7 @@ from initadvisor.apply.commit import (
     try_to_settle_previous_entry,
     undisturbed,
 )
+from initadvisor.apply.loaded import same_copies
 from initadvisor.apply.proving import withdraw
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
@@ -24,6 +25,7 @@ from initadvisor.core.refusals import RefusedError
 from initadvisor.core.text import decoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.storage.mounts import machine_path
+from initadvisor.rewrite.files import FileEdit
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.backups import backups
 from initadvisor.transaction.files import Holding
@@ -134,7 +136,12 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
                 msg = f"not going back: {change.path} was changed since, not by initadvisor"
                 raise _cannot_restore(transaction, msg)
     installed = _installed(host, transaction) if anew else {}
-    rebuilt = dict.fromkeys(installed[path] for path in anew if path in installed)
+    rebuilt = dict.fromkeys(
+        (
+            *(installed[path] for path in anew if path in installed),
+            *_made_since(host, transaction),
+        )
+    )
     made = {str(machine_path(host, path)) for image in rebuilt for path in image.paths}
     return RollbackPlan(
         transaction=transaction,
@@ -161,6 +168,32 @@ def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledIm
         for image in generator.images(host)
     )
     return {str(machine_path(host, path)): image for image in images for path in image.paths}
+
+
+def _made_since(host: Host, transaction: Transaction) -> tuple[InstalledImage, ...]:
+    """Return the images that were made with what is taken back, and were not replaced with it.
+
+    They are of kernels that came since. Rescue images stay, as those do that are older.
+    """
+    generator = generator_of_image(_setting_of(transaction).generator)
+    changed = {change.path for change in transaction.files}
+    edits = [
+        FileEdit(path=str(host.path(change.path)), before=None, after="")
+        for change in transaction.files
+        if change.role is FileRole.CONFIGURATION
+    ]
+    found = []
+    for image in generator.affected(host, edits):
+        paths = {str(machine_path(host, path)) for path in image.paths}
+        if image.fallback or changed & paths:
+            continue
+        try:
+            if int(image.path.stat().st_mtime) > transaction.began_at_s:
+                found.append(replace(image, copies=same_copies(image)))
+        except OSError as err:
+            msg = f"cannot look at {err.filename}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+    return tuple(found)
 
 
 def _setting_of(transaction: Transaction) -> SettingChange:
@@ -211,7 +244,8 @@ def _replace(
 
 
 def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
-    leave = [str(machine_path(host, path)) for image in plan.rebuilt for path in image.paths]
+    made = {str(machine_path(host, path)) for image in plan.rebuilt for path in image.paths}
+    leave = [change.path for change in plan.transaction.files if change.path in made]
     noted = _note_previous(host)
     undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
     if noted:
@@ -236,9 +270,9 @@ class RollbackPlan:
     """What would become of each file; paths are the machine's.
 
     ``restored``: the very files from before come back. ``rebuilt``: images that others have made
-    anew since (a kernel upgrade), or of which nothing was kept; they are made with the old
-    configuration. ``gone``: images that are there no more, with their kernel. ``waiting``: nothing
-    was replaced yet, and the boot that the transaction waits for is taken back.
+    since (a kernel upgrade, another kernel), or of which nothing was kept; they are made with the
+    old configuration. ``gone``: images that are there no more, with their kernel. ``waiting``:
+    nothing was replaced yet, and the boot that the transaction waits for is taken back.
     """
 
     transaction: Transaction

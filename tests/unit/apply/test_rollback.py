@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -153,6 +155,36 @@ def test_what_a_kernel_upgrade_has_rebuilt_is_built_with_the_old_configuration(
     assert not list(machine.path("/boot").glob(".initadvisor*"))
     assert loader.entries == {}
     assert plan_rollback(machine) is None
+
+
+def test_images_of_kernels_that_came_since_are_built_with_the_old_configuration(
+    machine: Machine,
+) -> None:
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD)
+    names = [f"/boot/initramfs-{name}.img" for name in ("6.99.0", "0-rescue-2")]
+    for name in names:
+        path = machine.path(name)
+        path.write_bytes(image(Codec.ZSTD))
+        os.utime(path, (time.time() + 60,) * 2)
+    rescue = machine.path(names[1]).read_bytes()
+    plan = plan_rollback(machine)
+    assert plan is not None
+    assert set(plan.restored) == {IMAGE, CONFIG}
+    assert [one.path for one in plan.rebuilt] == [machine.path(names[0])]
+    machine.path("/lib/modules/6.99.0").mkdir()
+    machine.path("/lib/modules/6.99.0/config").write_bytes(
+        machine.path(f"/lib/modules/{RELEASE}/config").read_bytes()
+    )
+    done = back(machine)
+    assert done.transaction.left == ()
+    content = machine.path(names[0]).read_bytes()
+    assert content == image(Codec.GZIP, parameters=" ".join(generator(machine).orders[-1].argv))
+    assert machine.path(names[1]).read_bytes() == rescue
+    for name in (*names, "/lib/modules/6.99.0/config"):
+        machine.path(name).unlink()
+    machine.path("/lib/modules/6.99.0").rmdir()
+    assert snapshot(machine) == old
 
 
 def test_one_that_was_cut_short_between_its_steps_goes_on(
