@@ -54,7 +54,7 @@ rm -rf /boot/debian/*
 BY_MKINITCPIO = Unified(
     maker="mkinitcpio",
     generator=Generator.MKINITCPIO,
-    packages=("binutils",),
+    packages=UKIFY,
     commands="""
 mkdir -p /boot/EFI/Linux
 cat >/etc/mkinitcpio.d/linux.preset <<'END'
