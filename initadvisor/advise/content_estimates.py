@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from initadvisor.advise.contents import EstimatedVariant, FilesPricing
 from initadvisor.advise.unused import firmware_of
 from initadvisor.boots.module_use import module_use
+from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import KeptModules
 from initadvisor.host.storage.root_devices import names_for_root
 from initadvisor.image.contents import FileKind
@@ -40,10 +41,14 @@ def estimated_variants(
 ) -> tuple[EstimatedVariant, ...]:
     """Estimate the variants of an image that this machine makes, what saves most first.
 
-    ``source`` has been read with its modules. Raises ``InitadvisorError`` where it is not known
-    what this kernel's modules are, or what the generator is told.
+    ``source`` has been read with its modules. Raises ``UnsafeError`` for an image that is not made
+    on this machine, and ``InitadvisorError`` where it is not known what this kernel's modules are,
+    or what the generator is told.
     """
-    if source.installed is None or not release:
+    if source.installed is None:
+        msg = f"{source.path} is not made on this machine"
+        raise UnsafeError(msg)
+    if not release:
         return ()
     index = read_module_index(host, release)
     prices = FilesPricing(source.contents, pricing)

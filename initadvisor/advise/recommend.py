@@ -222,6 +222,8 @@ class CandidateEvaluation:
             "what the kernel costs",
             gaps,
         )
+        if other_kernels and kernel is None and not gaps:
+            gaps.append("what other codecs of its kernel cost is not known: it has none here")
         pricing = ContentsPricing(source.contents, result)
         used = (
             side_fact(

@@ -176,6 +176,12 @@ def test_of_an_image_that_is_not_made_here_there_is_none(machine: Machine) -> No
     done = CliRunner().invoke(root, ["contents", "--variants", str(other)])
     assert isinstance(done.exception, UnsafeError)
     assert "it is not made on this machine" in str(done.exception)
+    args = ["contents", "--estimate", "--kernel-codecs", str(other)]
+    told = CliRunner().invoke(root, args, catch_exceptions=False).stdout
+    told = " ".join(told.split())
+    assert f"less in it would save is not known: {other} is not made on this machine" in told
+    assert "No line of the generator" not in told
+    assert "other codecs of its kernel cost is not known: it has none here" in told
 
 
 def test_what_was_built_can_be_applied_and_nothing_else(machine: Machine) -> None:

@@ -10,7 +10,7 @@ import pytest
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.target.target import SAMPLE_BYTES, SMALLEST_BYTES, make_sample
+from initadvisor.target.target import SAMPLE_BYTES, SMALLEST_BYTES, find_target, make_sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +55,11 @@ def test_a_machine_with_too_little_says_so(tmp_path: Path) -> None:
     with pytest.raises(InitadvisorError, match="only 0 MB") as caught:
         make_sample(Host(root=tmp_path), ("gzip",))
     assert "--image" in (caught.value.hint or "")
+    with pytest.raises(InitadvisorError, match="find this machine's initramfs") as caught:
+        find_target(Host(root=tmp_path), None)
+    hint = caught.value.hint or ""
+    assert "name an image" in hint
+    assert "--image" not in hint  # contents has no such option
 
 
 def test_a_compressor_that_fails_leaves_nothing(machine: Host) -> None:
