@@ -53,6 +53,17 @@ grub_users $grub_users
 grub_arg --unrestricted
 grub_class debian
 """
+_HOOK = """\
+#!/bin/sh
+exec kernel-install add "$1" "$2"
+"""
+_ADDS_ENTRY = """\
+#!/bin/sh
+# As Fedora's plugin of this name does where kernel and image are in /boot: 20-grub.install.
+[ "$1" = add ] || exit 0
+cat >"/boot/loader/entries/$KERNEL_INSTALL_ENTRY_TOKEN-$2.conf" <<END
+{entry}END
+"""
 
 
 def unpacked(*packages: str) -> Path:
@@ -84,13 +95,15 @@ def core_image(packages: Path, platform: str, early: str, modules: Sequence[str]
 def put_blscfg(copy: Guest) -> None:
     """Have that GRUB start a guest whose loader is ``Loader.GRUB``.
 
-    Its menu is not made anew for a kernel, as on Fedora: Debian's hook has no right to run.
+    Its menu is not made anew for a kernel, as on Fedora: kernel-install(8) adds an entry, without
+    a directory of its own on a boot partition.
     """
     packages = unpacked("grub-efi-amd64-bin", "grub-common")
     loader = core_image(packages, "x86_64-efi", _EARLY, _BUILT_IN)
     write(copy.disk.files("/boot/efi"), "/EFI/BOOT/BOOTX64.EFI", loader)
-    write(copy.disk.root, "/etc/kernel/postinst.d/zz-update-grub", "")
-    boot = copy.disk.files("/boot")
+    root, boot = copy.disk.root, copy.disk.files("/boot")
+    write(root, "/etc/kernel/postinst.d/zz-update-grub", "")
+    write(root, "/etc/kernel/postinst.d/zz-kernel-install", _HOOK, mode=0o755)
     put_tree(boot, packages / "usr/lib/grub/x86_64-efi", "/grub/x86_64-efi")
     text = read(boot, "/grub/grub.cfg").decode()
     section = _SECTION.format(command_line=copy.recipe.command_line)
@@ -105,3 +118,6 @@ def put_blscfg(copy: Guest) -> None:
     for name, more in ((copy.release, ""), ("0-rescue", " single")):
         entry = _ENTRY.format(name=name, release=copy.release, more=more)
         write(boot, f"/loader/entries/debian-{name}.conf", entry)
+    entry = _ENTRY.replace("$", "\\$").format(name="$2", release="$2", more="")
+    adds = _ADDS_ENTRY.format(entry=entry)
+    write(root, "/etc/kernel/install.d/20-grub.install", adds, mode=0o755)

@@ -5,10 +5,12 @@ one before.
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.image.scan import scan
 from tests.vm.boot import Then, boot
 from tests.vm.filesystems import read
 from tests.vm.loop_faults import change_armed_image, damage, have_it_hang
@@ -20,11 +22,13 @@ from tests.vm.loop_scripts import (
     IS_OVER,
     JUDGED,
     LOOK_BACK,
+    OTHER_KERNEL,
     RECOMMENDATION,
     RECORDED,
     SEEN,
     UPGRADE,
     begin,
+    going_back,
     look,
 )
 from tests.vm.machine import Machine
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from initadvisor.core.codecs import Codec
     from tests.vm.boot import Boot
     from tests.vm.guest import Guest, Loader
 
@@ -44,6 +49,7 @@ GOES_ON = ("-action", "reboot=reset")
 """Have a reset be what it is elsewhere, in the same QEMU: the watchdog remembers that it did it."""
 
 _MOST_BOOTS = 12
+_KEPT = "/root/kept.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +124,19 @@ class Applied:
     """In a campaign's last boot, what is best is applied.
 
     ``used``: that boots, and is taken back. ``back``: what was there before boots.
+
+    ``other``: with another kernel, which is installed in the boot before, that is taken back one
+    boot later: in this one. ``kept``: what there was to see in it before. ``codecs``: of the images
+    that the generator has written to /boot, at the boot's beginning and at the end of all.
     """
 
     campaigned: Campaigned
     recommendation: dict[str, Any]
     used: Told
     back: Told
+    other: Told | None = None
+    kept: dict[str, Any] | None = None
+    codecs: tuple[list[Codec], list[Codec]] = ([], [])
 
 
 class Loop:
@@ -140,7 +153,7 @@ class Loop:
         done = boot(
             self.guest,
             _machine(hangs=hangs),
-            script=script + look(SEEN),
+            script=script + look(SEEN, self.guest.recipe.generator),
             then=Then.POWER_OFF if hangs else Then.REBOOT,
             log=self._log(),
         )
@@ -181,29 +194,37 @@ def campaigned(loader: Loader, directory: Path, plan: Plan) -> Campaigned:
     return begun(loop, plan)
 
 
-def applied(
-    loader: Loader,
-    directory: Path,
-    plan: Plan,
-    *,
-    prepare: Callable[[Guest], None] | None = None,
-    also: tuple[str, ...] = (),
-) -> Applied:
-    """Have a guest do the same, apply what is best, use it and go back.
+def applied(guest: Guest, directory: Path, plan: Plan, *, other_kernel: bool = False) -> Applied:
+    """Have a guest that was never booted do the same, apply what is best, use it and go back.
 
-    ``prepare``: what else is done to it before its first boot. ``also``: more packages in it.
+    ``other_kernel``: install the one that it has the package of, and boot it, before going back.
     """
-    guest = prepared(loader, directory / "guest", plan.settings, also=also)
-    if prepare:
-        prepare(guest)
     loop = Loop(guest, directory, APPLY)
     done = begun(loop, plan)
+    other, kept, before = None, None, []
+    if other_kernel:
+        used = loop.boot(JUDGED + OTHER_KERNEL)
+        before = _codecs(guest)
+        other = loop.boot(going_back(_KEPT, guest.recipe.generator))
+        kept = left(guest, _KEPT)
+    else:
+        used = loop.boot(GO_BACK)
     return Applied(
         campaigned=done,
         recommendation=left(guest, RECOMMENDATION),
-        used=loop.boot(GO_BACK),
+        used=used,
         back=loop.boot(RECORDED + LOOK_BACK),
+        other=other,
+        kept=kept,
+        codecs=(before, _codecs(guest)),
     )
+
+
+def _codecs(guest: Guest) -> list[Codec]:
+    """Return how each kernel's image in /boot is compressed, by the images' names."""
+    boot = guest.disk.files("/boot")
+    names = [name for name in boot.names("/") if name.startswith(("initrd.img-", "initramfs-"))]
+    return [scan(io.BytesIO(read(boot, f"/{name}"))).main.codec for name in names]
 
 
 def begun(loop: Loop, plan: Plan) -> Campaigned:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fixtures.cache import made_once
-from tests.fixtures.debian import Suite, package, program
+from tests.fixtures.debian import Suite, debian, package, program
 from tests.vm.applying import boot_own_image
 from tests.vm.arch import NOT_UPGRADED
 from tests.vm.filesystems import read, write
@@ -20,12 +20,13 @@ from tests.vm.installed import install
 from tests.vm.outside_engine import put_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.vm.guest import Guest, Loader
 
 KERNEL_PACKAGE = "/root/linux-image.deb"
 NEXT_KERNEL_PACKAGE = "/root/linux-image-next.deb"
+OTHER_KERNEL_PACKAGE = "/root/linux-image-other.deb"
 
 SLOW = "COMPRESS=xz\nCOMPRESSLEVEL=0\n"
 """So slow to unpack that no other load of the host makes up for it."""
@@ -87,6 +88,38 @@ def kernel_package(copy: Guest, revision: int) -> Path:
     It is not compressed, and has fewer modules: without KVM that would take longer than all the
     rest of it.
     """
+
+    def revise(tree: Path) -> None:
+        control = tree / "DEBIAN/control"
+        lines = control.read_text().splitlines()
+        changed = [f"{x}+b{revision}" if x.startswith("Version: ") else x for x in lines]
+        assert changed != lines
+        control.write_text("\n".join([*changed, ""]))
+
+    return _repacked(copy, f"upgrade-{revision}", (), revise)
+
+
+def other_kernel_package(copy: Guest) -> Path:
+    """Return the like with sid's kernel, which is installed beside the guest's."""
+    other = debian(Suite.SID)
+
+    def replace(tree: Path) -> None:
+        for path in (tree / "DEBIAN").iterdir():
+            path.write_text(path.read_text().replace(copy.release, other.release))
+        shutil.rmtree(tree / "boot")
+        shutil.rmtree(tree / "usr")
+        modules = f"usr/lib/modules/{other.release}"
+        shutil.copytree(other.root / modules, tree / modules)
+        (tree / "boot").mkdir()
+        for name in ("vmlinuz", "config"):
+            shutil.copy(tree / modules / name, tree / "boot" / f"{name}-{other.release}")
+
+    return _repacked(copy, f"other-{other.release}", (other.root.name,), replace)
+
+
+def _repacked(
+    copy: Guest, name: str, made_of: tuple[str, ...], change: Callable[[Path], None]
+) -> Path:
     original = package(Suite(copy.recipe.suite), f"linux-image-{copy.release}")
 
     def make(target: Path) -> None:
@@ -94,15 +127,12 @@ def kernel_package(copy: Guest, revision: int) -> Path:
             tree = Path(scratch) / "tree"
             deb = program("dpkg-deb")
             subprocess.run([deb, "-R", original, tree], check=True)
-            control = tree / "DEBIAN/control"
-            lines = control.read_text().splitlines()
-            changed = [f"{x}+b{revision}" if x.startswith("Version: ") else x for x in lines]
-            assert changed != lines
-            control.write_text("\n".join([*changed, ""]))
+            change(tree)
             (modules,) = tree.glob("usr/lib/modules/*/kernel")
             for directory in NOT_UPGRADED:
-                shutil.rmtree(modules / directory)
+                shutil.rmtree(modules / directory, ignore_errors=True)
             build = [deb, "--root-owner-group", "-Znone", "-b", str(tree), str(target)]
             subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
 
-    return made_once(f"upgrade-{revision}-of-{copy.release}", (original.name, *NOT_UPGRADED), make)
+    made_of = (original.name, *made_of, *NOT_UPGRADED)
+    return made_once(f"{name}-of-{copy.release}", made_of, make)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.vm.guest import Generator
 from tests.vm.installed import ENABLE
-from tests.vm.loop_guest import KERNEL_PACKAGE
+from tests.vm.loop_guest import KERNEL_PACKAGE, OTHER_KERNEL_PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 SEEN, RECOMMENDATION, HISTORY = (
     f"/root/{name}.json" for name in ("seen", "recommendation", "history")
 )
-_IMAGE_AND_CONFIGURATION = {
-    Generator.INITRAMFS_TOOLS: ("/boot/initrd.img-*", "/etc/initramfs-tools/initramfs.conf"),
-    Generator.DRACUT: ("/boot/debian/*/initrd", "/etc/dracut.conf"),
-    Generator.MKINITCPIO: ("/boot/initramfs-linux.img", "/etc/mkinitcpio.conf"),
+_IMAGES = (
+    *("/boot/initrd.img-{}", "/boot/initramfs-{}.img", "/boot/debian/{}/initrd"),
+    "/boot/initramfs-linux.img",
+)
+"""Where a kernel's image is, whoever makes it; in no guest is it in two of these places."""
+_CONFIGURATIONS = {
+    Generator.INITRAMFS_TOOLS: "/etc/initramfs-tools/initramfs.conf",
+    Generator.DRACUT: "/etc/dracut.conf",
+    Generator.MKINITCPIO: "/etc/mkinitcpio.conf",
 }
 _LOOKING = """
 import glob, hashlib, io, json, os, pathlib, subprocess
@@ -37,7 +42,18 @@ def unified(path):
     part = read_uki(io.BytesIO(content), len(content)).initrd
     return hashlib.sha256(content[part.offset : part.offset + part.size_bytes]).hexdigest()
 
-(image,) = glob.glob("@IMAGE@")
+def image_of(release):
+    named = [glob.glob(pattern.format(release)) for pattern in @IMAGES@]
+    found = [pathlib.Path(path) for paths in named for path in paths]
+    assert len(found) < 2, found
+    return found[0] if found else None
+
+def described(image):
+    return {"sha256": digest(image), "bytes": image.stat().st_size}
+
+release = os.uname().release
+kernels = {name: image_of(name) for name in os.listdir("/usr/lib/modules")}
+image = kernels[release]
 state = "/var/lib/initadvisor"
 ours = {"initadvisor-measure": [], "initadvisor-settle": [], "initadvisord": []}
 fields = "--output-fields=MESSAGE,_SYSTEMD_UNIT"
@@ -52,6 +68,8 @@ for path in glob.glob("/var/cache/initadvisor/candidates/*.json"):
     candidate = json.loads(pathlib.Path(path).read_text())["candidate"]
     built[candidate["setting"]] = os.stat(path.removesuffix("json") + "img").st_size
 print(json.dumps({
+    "release": release,
+    "images": {name: described(path) for name, path in kernels.items() if path},
     "command_line": pathlib.Path("/proc/cmdline").read_text().split(),
     "campaign": (records(state + "/campaigns/*.json") or [None])[-1],
     "transactions": records(state + "/transactions/*.json"),
@@ -93,6 +111,7 @@ systemctl enable --quiet --now initadvisord.path
 dpkg -i {KERNEL_PACKAGE}
 {AT_REST}
 """
+OTHER_KERNEL = f"dpkg -i {OTHER_KERNEL_PACKAGE}\n{AT_REST}"
 RECORDED = """
 # Without KVM, to ask systemd costs more than to wait a little longer.
 is_done() {
@@ -115,8 +134,8 @@ def look(
     path: str, generator: Generator = Generator.INITRAMFS_TOOLS, *, image: str | None = None
 ) -> str:
     """Return the guest's command that writes down what there is to see; ``image`` is a pattern."""
-    usual, configuration = _IMAGE_AND_CONFIGURATION[generator]
-    looking = _LOOKING.replace("@IMAGE@", image or usual).replace("@CONFIGURATION@", configuration)
+    looking = _LOOKING.replace("@IMAGES@", repr((image,) if image else _IMAGES))
+    looking = looking.replace("@CONFIGURATION@", _CONFIGURATIONS[generator])
     return f"python3 - >{path} <<'END'\n{looking}\nEND\n"
 
 
@@ -125,9 +144,9 @@ def apply_unproven(setting: str) -> str:
     return f"initadvisor apply '{setting}' --confirm\n"
 
 
-def going_back(seen: str) -> str:
+def going_back(seen: str, generator: Generator = Generator.INITRAMFS_TOOLS) -> str:
     """Return the guest's commands that look when the boot is judged, and then go back."""
-    return f"{JUDGED}\n{look(seen)}initadvisor rollback --confirm\n"
+    return f"{JUDGED}\n{look(seen, generator)}initadvisor rollback --confirm\n"
 
 
 def begin(settings: Sequence[str], most_boots: int) -> str:

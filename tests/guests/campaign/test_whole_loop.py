@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.codecs import Codec
 from tests.vm.applying import UKIFY, boot_copy, boot_unified
 from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import End
@@ -18,6 +19,7 @@ from tests.vm.entries import default_entry
 from tests.vm.guest import Loader
 from tests.vm.loop_boots import Applied, Campaigned, Plan, applied, campaigned
 from tests.vm.loop_faults import FREEZES, damage, have_it_hang
+from tests.vm.loop_guest import OTHER_KERNEL_PACKAGE, other_kernel_package, prepared
 from tests.vm.witness import freed_kib, kib_in_pages, witnessed
 
 if TYPE_CHECKING:
@@ -48,7 +50,9 @@ _TAG = re.compile(r"Command line: .*\binitadvisor\.trial=(\S+)")
 @pytest.fixture(scope="module")
 def all_of_it(tmp_path_factory: pytest.TempPathFactory) -> Applied:
     """Go through all of it once for all tests."""
-    return applied(Loader.SYSTEMD_BOOT, tmp_path_factory.mktemp("whole-loop"), WHOLE)
+    directory = tmp_path_factory.mktemp("whole-loop")
+    guest = prepared(Loader.SYSTEMD_BOOT, directory / "guest", WHOLE.settings)
+    return applied(guest, directory, WHOLE)
 
 
 @pytest.fixture
@@ -162,19 +166,26 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.shows(
-    "kernel upgrade, campaign, apply, rollback",
+    "kernel upgrade, campaign, apply, next kernel, rollback",
     "GRUB with blscfg",
     system="Debian 13, GRUB 2.14 of sid",
 )
 @pytest.mark.xdist_group("blscfg")
 def test_grub_that_reads_its_entries_from_files_does_all_of_it(tmp_path: Path) -> None:
-    _assert_all_of_it(applied(Loader.GRUB, tmp_path, SHORT, prepare=put_blscfg))
+    guest = prepared(Loader.GRUB, tmp_path / "guest", SHORT.settings)
+    put_blscfg(guest)
+    guest.disk.root.put({OTHER_KERNEL_PACKAGE: other_kernel_package(guest)})
+    done = applied(guest, tmp_path, SHORT, other_kernel=True)
+    _assert_all_of_it(done)
+    _assert_next_kernel(done)
 
 
 @pytest.mark.shows("kernel upgrade, campaign, apply, rollback", "systemd-boot with kernel-install")
 @pytest.mark.xdist_group("copies")
 def test_what_kernel_install_copies_goes_through_all_of_it(tmp_path: Path) -> None:
-    done = applied(Loader.SYSTEMD_BOOT, tmp_path, SHORT, prepare=boot_copy)
+    guest = prepared(Loader.SYSTEMD_BOOT, tmp_path / "guest", SHORT.settings)
+    boot_copy(guest)
+    done = applied(guest, tmp_path, SHORT)
     _assert_all_of_it(done)
     for told in done.campaigned.last, done.used, done.back:
         assert told.look["copies"] == [told.look["image"]]
@@ -186,7 +197,9 @@ def test_what_kernel_install_copies_goes_through_all_of_it(tmp_path: Path) -> No
 @pytest.mark.xdist_group("ukify")
 def test_what_ukify_makes_unified_goes_through_all_of_it(tmp_path: Path) -> None:
     plan = replace(SHORT, settings=(GOOD_IN_UKI, PANICS))
-    done = applied(Loader.SYSTEMD_BOOT, tmp_path, plan, prepare=boot_unified, also=UKIFY)
+    guest = prepared(Loader.SYSTEMD_BOOT, tmp_path / "guest", plan.settings, also=UKIFY)
+    boot_unified(guest)
+    done = applied(guest, tmp_path, plan)
     _assert_all_of_it(done, is_uki=True)
     for told in done.campaigned.last, done.used, done.back:
         assert told.look["copies"] == [told.look["image"]]
@@ -195,16 +208,31 @@ def test_what_ukify_makes_unified_goes_through_all_of_it(tmp_path: Path) -> None
 def _assert_all_of_it(done: Applied, *, is_uki: bool = False) -> None:
     good = GOOD_IN_UKI if is_uki else GOOD
     _assert_tried(done.campaigned, good)
-    _assert_attributed(done.campaigned, done.used, done.back, is_uki=is_uki)
+    later = (done.used, *((done.other,) if done.other else ()), done.back)
+    _assert_attributed(done.campaigned, *later, is_uki=is_uki)
     before, then = done.campaigned.tried[0].after.look, done.campaigned.last.look
     codec, level = good.split(" -")
     assert f"COMPRESS={codec}\nCOMPRESSLEVEL={level}\n" in then["configuration"]
     assert then["image"] != before["image"]
-    assert _tags(done.used.boot) == _tags(done.back.boot) == [None]
+    assert {tag for told in later for tag in _tags(told.boot)} == {None}
     _assert_freed(done.used.boot, then["image_bytes"], is_uki=is_uki)
-    for look in done.used.look, done.back.look:
-        assert look["failed"] == []
-        assert (look["image"], look["configuration"]) == (before["image"], before["configuration"])
+    assert [told.look["failed"] for told in later] == [[]] * len(later)
+    release = before["release"]
+    for look in later[-2].look, done.back.look:
+        assert look["images"][release] == before["images"][release]
+        assert look["configuration"] == before["configuration"]
+
+
+def _assert_next_kernel(done: Applied) -> None:
+    """Its image has the setting of then, and the one from before when that has come back."""
+    assert done.other
+    assert done.kept
+    used, kept, back = done.used.look, done.kept, done.back.look
+    release = kept["release"]
+    assert release == back["release"] != used["release"]
+    assert kept["configuration"] == used["configuration"] != back["configuration"]
+    assert kept["images"] == used["images"]
+    assert done.codecs == ([Codec.LZ4] * 2, [Codec.XZ] * 2)
 
 
 def _assert_freed(boot: Boot, size_bytes: int, *, is_uki: bool) -> None:
@@ -236,14 +264,15 @@ def _assert_attributed(outcome: Campaigned, *later: Told, is_uki: bool = False) 
     for told in (*(tried.after for tried in outcome.tried), *later):
         record = records.pop(str(witnessed(told.boot)[-1].boot_id))
         trial = trials.get(_tags(told.boot)[-1] or "")
-        size_bytes = before["candidates"][trial["setting"]] if trial else before["image_bytes"]
+        image = before["images"][told.look["release"]]
+        size_bytes = before["candidates"][trial["setting"]] if trial else image["bytes"]
         _assert_freed(told.boot, size_bytes, is_uki=is_uki)
         assert 0 <= record["figures"]["loaded_bytes"] - size_bytes <= (STUB_BYTES if is_uki else 0)
         # A size that a stub has added to is no proof, and this machine has no TPM that kept one.
         expected = "likely" if is_uki and _tags(told.boot)[-1] is None else "certain"
         assert record["figures"]["certainty"] == expected
-        (image,) = record["attribution"]["images"]
-        assert image["sha256"] == (trial["sha256"] if trial else before["image"])
+        (found,) = record["attribution"]["images"]
+        assert found["sha256"] == (trial["sha256"] if trial else image["sha256"])
         if trial:
             assert record["figures"]["setting"] == trial["setting"]
         before = told.look
