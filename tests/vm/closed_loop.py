@@ -20,13 +20,14 @@ from tests.vm.boot import Then, boot, running
 from tests.vm.entries import default_entry
 from tests.vm.filesystems import Vfat, read, write
 from tests.vm.guest import Generator, Loader, Recipe, guest
-from tests.vm.installed import CHECKOUT, WHERE, compiled, install
+from tests.vm.installed import CHECKOUT, WHERE, compiled
 from tests.vm.loop_boots import GOES_ON, WATCHDOG, Told, left
 from tests.vm.loop_guest import (
     KERNEL_PACKAGE,
     NEXT_KERNEL_PACKAGE,
     kernel_package,
     prepared,
+    prepared_with_dracut,
     put_advisors,
 )
 from tests.vm.loop_scripts import AT_REST, DPKG_ON_FAT, IN_PLACE, RECORDED, SEEN, look
@@ -62,14 +63,8 @@ copy_exec /usr/bin/python3
 copy_exec /usr/lib/x86_64-linux-gnu/libcrypto.so.3
 """
 _DRACUT = """\
-dracutmodules="base dash fs-lib kernel-modules rootfs-block udev-rules"
-drivers="virtio_pci virtio_blk ext4"
-filesystems="ext4"
 # Content, so that how it is compressed makes a difference.
 install_items="/usr/bin/python3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3"
-"""
-"""As little as boots: without KVM, dracut takes a quarter of an hour for all that it has. Whether
-it is for this machine only, the plugin decides.
 """
 _ENABLE = "initadvisor enable --policy apply --yes"
 _WORKED = f"""
@@ -316,12 +311,9 @@ def _with_dpkg(directory: Path, settings: Sequence[str], also: tuple[str, ...]) 
 
 def _with_kernel_install(directory: Path, settings: Sequence[str], also: tuple[str, ...]) -> Guest:
     """Return one whose entry loads the image where dracut's plugin has it put."""
-    copy = guest(Recipe(generator=Generator.DRACUT, also=also)).copied_to(directory)
+    copy = prepared_with_dracut(Loader.SYSTEMD_BOOT, directory, settings, also=also)
     root, esp = copy.disk.root, copy.disk.files("/boot")
-    install(copy, hooks="kernel-install debian")
-    put_advisors(copy, settings)
-    write(root, "/etc/dracut.conf", 'compress="xz --check=crc32 -0"\n')
-    write(root, "/etc/dracut.conf.d/guest.conf", _DRACUT)
+    write(root, "/etc/dracut.conf.d/content.conf", _DRACUT)
     write(root, "/etc/kernel/install.conf", "layout=bls\ninitrd_generator=dracut\n")
     entry, where = f"/loader/entries/{default_entry(copy)}", f"/debian/{copy.release}"
     image = f"{where}/{copy.recipe.image_name.format(release=copy.release)}"
@@ -331,9 +323,7 @@ def _with_kernel_install(directory: Path, settings: Sequence[str], also: tuple[s
     esp.put({f"{where}/initrd": copy.initrd})
     assert isinstance(esp, Vfat)
     esp.remove(image)
-    root.put(
-        {KERNEL_PACKAGE: kernel_package(copy, 1), NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)}
-    )
+    root.put({NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)})
     return copy
 
 

@@ -150,6 +150,11 @@ class Ext4:
         fields = [line.split("/") for line in listing.splitlines() if line.startswith("/")]
         return sorted(field[5] for field in fields if field[5] not in {"", ".", ".."})
 
+    def remove(self, path: str) -> None:
+        """Delete a file, where there is one."""
+        self.recover()
+        self._request(("rm", path), options=("-w",))
+
     def link(self, path: str, target: str) -> None:
         """Make a symbolic link, and the directories above it."""
         self.recover()

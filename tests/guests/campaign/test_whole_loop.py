@@ -19,7 +19,12 @@ from tests.vm.entries import default_entry
 from tests.vm.guest import Loader
 from tests.vm.loop_boots import Applied, Campaigned, Plan, applied, campaigned
 from tests.vm.loop_faults import FREEZES, damage, have_it_hang
-from tests.vm.loop_guest import OTHER_KERNEL_PACKAGE, other_kernel_package, prepared
+from tests.vm.loop_guest import (
+    OTHER_KERNEL_PACKAGE,
+    other_kernel_package,
+    prepared,
+    prepared_with_dracut,
+)
 from tests.vm.witness import freed_kib, kib_in_pages, witnessed
 
 if TYPE_CHECKING:
@@ -180,6 +185,23 @@ def test_grub_that_reads_its_entries_from_files_does_all_of_it(tmp_path: Path) -
     _assert_next_kernel(done)
 
 
+@pytest.mark.shows(
+    "kernel upgrade, campaign, apply, next kernel, rollback",
+    "GRUB with blscfg",
+    generator="dracut 106",
+    system="Debian 13, GRUB 2.14 of sid",
+)
+@pytest.mark.xdist_group("fedora")
+def test_what_fedora_has_does_all_of_it(tmp_path: Path) -> None:
+    """GRUB with blscfg, kernel-install(8), which has dracut make an image in /boot."""
+    guest = prepared_with_dracut(Loader.GRUB, tmp_path / "guest", SHORT.settings)
+    put_blscfg(guest)
+    guest.disk.root.put({OTHER_KERNEL_PACKAGE: other_kernel_package(guest)})
+    done = applied(guest, tmp_path, SHORT, other_kernel=True)
+    _assert_all_of_it(done, configuration='compress="lz4 -l -1"\n')
+    _assert_next_kernel(done)
+
+
 @pytest.mark.shows("kernel upgrade, campaign, apply, rollback", "systemd-boot with kernel-install")
 @pytest.mark.xdist_group("copies")
 def test_what_kernel_install_copies_goes_through_all_of_it(tmp_path: Path) -> None:
@@ -205,14 +227,17 @@ def test_what_ukify_makes_unified_goes_through_all_of_it(tmp_path: Path) -> None
         assert told.look["copies"] == [told.look["image"]]
 
 
-def _assert_all_of_it(done: Applied, *, is_uki: bool = False) -> None:
+def _assert_all_of_it(
+    done: Applied, *, is_uki: bool = False, configuration: str | None = None
+) -> None:
     good = GOOD_IN_UKI if is_uki else GOOD
     _assert_tried(done.campaigned, good)
     later = (done.used, *((done.other,) if done.other else ()), done.back)
     _assert_attributed(done.campaigned, *later, is_uki=is_uki)
     before, then = done.campaigned.tried[0].after.look, done.campaigned.last.look
     codec, level = good.split(" -")
-    assert f"COMPRESS={codec}\nCOMPRESSLEVEL={level}\n" in then["configuration"]
+    configuration = configuration or f"COMPRESS={codec}\nCOMPRESSLEVEL={level}\n"
+    assert configuration in then["configuration"]
     assert then["image"] != before["image"]
     assert {tag for told in later for tag in _tags(told.boot)} == {None}
     _assert_freed(done.used.boot, then["image_bytes"], is_uki=is_uki)
