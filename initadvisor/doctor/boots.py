@@ -16,6 +16,7 @@ from initadvisor.core.refusals import RefusedError
 from initadvisor.doctor.findings import fine, note, obstacle
 from initadvisor.doctor.kernels import more_kernels
 from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.generators.ukify import can_unify
 from initadvisor.host.files import free_bytes
 from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
@@ -108,7 +109,13 @@ def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
     Unified images can be applied nevertheless.
     """
     try:
-        image_of(host, found.default_entry(host))
+        default = found.default_entry(host)
+        path, _ = image_of(host, default)
+        if default.is_uki and not can_unify(host):
+            yield note(
+                f"no trials of {path}, a unified kernel image: ukify is not installed",
+                "install systemd-ukify; apply goes without it",
+            )
     except NoDefaultBootError as err:
         yield obstacle(err.message, err.hint)
     except UnsafeError as err:

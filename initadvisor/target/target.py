@@ -62,7 +62,7 @@ def find_target(host: Host, image: Path | None) -> Target:
     """
     if image is not None:
         return Target(path=image)
-    hint = "name an image (see --help), or see a sample with recommend --sample"
+    hint = "name an image (--image FILE, contents FILE), or see a sample: recommend --sample"
     generator, installed = default_image(host, "find this machine's initramfs", hint=hint)
     return Target(path=installed.path, generator=generator, installed=installed)
 

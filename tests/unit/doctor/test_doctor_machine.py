@@ -70,10 +70,11 @@ def test_a_copy_of_the_generator_s_image_is_in_the_way(
 def test_a_unified_image_is_worth_knowing(
     machine: Machine, examined: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unified = replace(examined[1].default_entry(machine), initrds=(), is_uki=True)
+    default = examined[1].default_entry(machine)
+    unified = replace(default, kernel=default.initrds[0], initrds=(), is_uki=True)
     monkeypatch.setattr(type(examined[1]), "default_entry", lambda _self, _host: unified)
     assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
-    assert "no trials of unified kernel images" in said_of(machine, Topic.LOADER)
+    assert "a unified kernel image: ukify is not installed" in said_of(machine, Topic.LOADER)
 
 
 def test_files_that_grub_does_not_read_as_they_are_meant_are_named(

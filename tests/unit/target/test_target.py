@@ -59,7 +59,7 @@ def test_a_machine_with_too_little_says_so(tmp_path: Path) -> None:
         find_target(Host(root=tmp_path), None)
     hint = caught.value.hint or ""
     assert "name an image" in hint
-    assert "--image" not in hint  # contents has no such option
+    assert "contents FILE" in hint  # it has no --image
 
 
 def test_a_compressor_that_fails_leaves_nothing(machine: Host) -> None:
