@@ -72,7 +72,7 @@ def staged_images(
         if blocker.step is ApplyStep.BUILD:
             raise UnsafeError(blocker.reason, hint=blocker.remedy or None)
     with building_place(host) as directory:
-        rebuilt = sorted(plan.rebuilt, key=lambda planned: planned.image.made_of is not None)
+        rebuilt = sorted(plan.rebuilt, key=lambda planned: _is_of_another(planned.image))
         installed = [_identities(host, planned.image) for planned in rebuilt]
         _require_same_copies(rebuilt, installed)
         places = {
@@ -133,6 +133,11 @@ def _stage(
         unreadable=unreadable,
         missing=found.removed_files,
     )
+
+
+def _is_of_another(image: InstalledImage) -> bool:
+    """Tell whether it is made of another image, which is to be built before it."""
+    return image.made_of is not None
 
 
 def _make(
@@ -342,7 +347,7 @@ def rebuilt_images(
     if not unverified:
         require_engine(host, images)
     with building_place(host) as directory:
-        ordered = sorted(images, key=lambda image: image.made_of is not None)
+        ordered = sorted(images, key=_is_of_another)
         places = {image.path: directory / str(number) for number, image in enumerate(ordered)}
         built = tuple(_build(host, generator, image, places, texts, observer) for image in ordered)
         pairs = [(one.image, one.staged) for one in built]

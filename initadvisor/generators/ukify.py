@@ -97,16 +97,21 @@ def unify(host: Host, image: InstalledImage, initramfs: Path, target: Path) -> N
     if image.path.exists() and (changed := _changed_sections(image.path, target)):
         msg = f"{NAME} makes {image.path} with another {' and '.join(changed)} than it has"
         release = image.kernel_release
-        hint = f"kernel-install add {release} /boot/vmlinuz-{release} makes it anew"
+        hint = f"kernel-install add {release} {_kernel(host, release)} makes it anew"
         raise UnfitImageError(msg, hint=hint if as_usual else "have it made by ukify")
+
+
+def _kernel(host: Host, release: str) -> str | None:
+    """Return the kernel that kernel-install is given."""
+    paths = (path.format(release) for path in _KERNELS)
+    return next((path for path in paths if exists(host, path)), None)
 
 
 def _by_plugin(
     host: Host, image: InstalledImage, initramfs: Path
 ) -> Callable[[Path], PrivateBuild]:
     release = image.kernel_release
-    argv0 = plugin(host, _PLUGIN)
-    kernel = next((one for one in _KERNELS if exists(host, one.format(release))), None)
+    argv0, kernel = plugin(host, _PLUGIN), _kernel(host, release)
     if argv0 is None or kernel is None:
         lack = f"no {_PLUGIN}" if argv0 is None else f"no kernel {_KERNELS[0].format(release)}"
         msg = f"not building {image.path}: {lack}"
@@ -118,7 +123,7 @@ def _by_plugin(
         return PrivateBuild(
             argv=(
                 *(str(machine_path(host, argv0)), "add", release, entries),
-                *(kernel.format(release), initramfs),
+                *(kernel, initramfs),
             ),
             image=place / "uki.efi",
             env={

@@ -29,8 +29,6 @@ _PE_OFFSET_FIELD = 0x3C
 _COFF_HEADER = struct.Struct("<HHIIIHH")
 _SECTION_HEADER = struct.Struct("<8sIIII16x")
 _PROFILE = ".profile"
-_MOST_PROFILES = 1 << 16
-"""More than there are sections in any PE file."""
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 """Where an optional header's data directories start, by its magic (PE32, PE32+)."""
 
@@ -69,7 +67,7 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
     """
     reader = Reader(file, 0, size_bytes)
     count, optional = _headers(reader)
-    sections = dict(_sections(reader, count))
+    sections = _first_profile(reader, count)
     if ".initrd" not in sections:
         msg = "PE file without an .initrd section, no unified kernel image,"
         raise BadImageError(msg, offset=0)
@@ -92,7 +90,7 @@ def _stub_adds(magic: str | None) -> bool:
 def sections_of_uki(file: IO[bytes], size_bytes: int) -> tuple[tuple[str, ByteRange], ...]:
     """Return all sections of a UKI with their names, in order; raises as ``read_uki`` does."""
     reader = Reader(file, 0, size_bytes)
-    return tuple(_sections(reader, _headers(reader)[0], profiles=_MOST_PROFILES))
+    return tuple(_sections(reader, _headers(reader)[0]))
 
 
 def _text(file: IO[bytes], section: ByteRange | None, *, most_bytes: int) -> str | None:
@@ -166,16 +164,22 @@ def pe_layout(file: IO[bytes], size_bytes: int) -> PeLayout:
     return PeLayout(size_bytes=size_bytes, certificates=certificates, signed=signed)
 
 
-def _sections(reader: Reader, count: int, *, profiles: int = 1) -> Iterator[tuple[str, ByteRange]]:
-    """Yield name and place of each section of so many profiles."""
-    found = 0
+def _first_profile(reader: Reader, count: int) -> dict[str, ByteRange]:
+    """Return name and place of each section, up to the second profile."""
+    found: dict[str, ByteRange] = {}
+    for name, part in _sections(reader, count):
+        if name == _PROFILE and name in found:
+            break
+        found[name] = part
+    return found
+
+
+def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:
+    """Yield name and place of each section."""
     for _ in range(count):
         raw = reader.exactly(_SECTION_HEADER.size, "a PE file's section table")
         name, virtual, _, stored, offset = _SECTION_HEADER.unpack(raw)
         text = name.rstrip(b"\0").decode(errors="replace")
-        found += text == _PROFILE
-        if found > profiles:
-            return
         size = min(virtual, stored) or stored
         if offset + size > reader.end:
             reader.position = reader.end

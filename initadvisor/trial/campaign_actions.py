@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from initadvisor.generators.ukify import NAME as UKIFY
 from initadvisor.generators.ukify import unify
 from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.lab.verify import building_place, read_image
+from initadvisor.lab.verify import building_place
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.default_boot import image_of
@@ -145,20 +146,16 @@ class ActionExecutor:
         with building_place(host) as place:
             built = place / "new"
             unify(host, installed, Path(candidate.path), built)
-            whole = read_image(built)
-            part = whole.contents.initrd
             with open_regular(built) as file:
+                part = loaded_part(file, is_uki=True)
                 held = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
+                whole = sha256_of(file)
+                size_bytes = file.seek(0, os.SEEK_END)
             if held != candidate.sha256:
                 msg = f"what {UKIFY} made of {candidate.setting} does not hold it"
                 raise UnfitError(msg)
-            fill_slot(
-                host,
-                armed.image,
-                replace(
-                    candidate, path=str(built), sha256=whole.sha256, size_bytes=whole.size_bytes
-                ),
-            )
+            unified = replace(candidate, path=str(built), sha256=whole, size_bytes=size_bytes)
+            fill_slot(host, armed.image, unified)
 
     def _may_lack(self, campaign: Campaign) -> frozenset[Restart]:
         """Return what the next boot may lack (``plan_entry``).

@@ -34,12 +34,15 @@ class WorkClock:
     cpu_ns = 0.0
 
 
-def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have decompressors, and nothing else, move the machine's clock of processor time."""
+def install(monkeypatch: pytest.MonkeyPatch, *, slowness: float = 1.0) -> None:
+    """Have decompressors, and nothing else, move the machine's clock of processor time.
+
+    ``slowness``: how many times as long they take as on a usual processor.
+    """
     clock = WorkClock()
     for module_name, name, ns_per_byte in _DECOMPRESSORS:
         module = importlib.import_module(f"initadvisor.image.decompressors.{module_name}")
-        counted = _counted(clock, getattr(module, name), ns_per_byte)
+        counted = _counted(clock, getattr(module, name), ns_per_byte * slowness)
         monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(SystemClock, "thread_cpu_ns", lambda _: round(clock.cpu_ns))
     monkeypatch.setattr(load, "_COUNTERS", "/nowhere")

@@ -34,12 +34,14 @@ MACHINES = {
     "builds count": '[recommend]\nobjective = "balanced"\n',
 }
 _CLOSE_MS = 1e-6
+_SLOWNESS = 2000.0
+"""The image is tiny: so slow a processor takes as long to unpack it as others do a large one."""
 
 
 @pytest.fixture
 def machine(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
     """A machine with systemd-boot and Debian's generator, which has installed an image."""
-    work_clock.install(monkeypatch)
+    work_clock.install(monkeypatch, slowness=_SLOWNESS)
     return with_image(machine, monkeypatch)
 
 
@@ -62,7 +64,7 @@ def differences(answer: WhatIf, setting: Setting = INSTALLED) -> dict[Setting, f
 def test_the_middle_of_a_difference_is_not_the_difference_of_middles(machine: Booted) -> None:
     """Else the next tests would pass whatever is said."""
     answer = what_if(machine.host(), Question(), observer=Unseen())
-    assert max(abs(choice.off_ms) for choice in answer.choices) > 1000 * _CLOSE_MS
+    assert max(abs(choice.off_ms) for choice in answer.choices) > 1
 
 
 def assert_all_say_the_same(host: Host) -> None:
