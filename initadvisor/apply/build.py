@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
-from initadvisor.apply.signers import require_same_signers
 from initadvisor.candidates.payload import unpacked
 from initadvisor.candidates.run_times import keep_run
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
 from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.firmware.signers import require_same_signers
 from initadvisor.generators.files import with_stream_size
 from initadvisor.generators.rewriting import config_files, texts_of
 from initadvisor.generators.ukify import unify

@@ -22,6 +22,7 @@ from initadvisor.transaction import files
 from initadvisor.transaction.files import Holding
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import FileRole, TransactionState
+from initadvisor.trial.beside import take_down
 from initadvisor.trial.markers import forget_previous, note_previous
 from initadvisor.trial.one_boot import first_planned
 from initadvisor.trial.ownership import require_no_orphan
@@ -176,4 +177,7 @@ def remove_stale(host: Host, loader: BootLoader) -> None:
     for kind in EntryKind:
         image = loader.entry(host, kind)
         if image is not None and not is_file(host, image):
-            loader.remove(host, kind)
+            if kind is EntryKind.TRIAL:
+                take_down(host, loader)
+            else:
+                loader.remove(host, kind)

@@ -24,15 +24,16 @@ from initadvisor.apply.plan_values import (
     PlannedVariant,
 )
 from initadvisor.apply.room import lacking, room_needed
-from initadvisor.apply.signers import signers
 from initadvisor.apply.variants import edit_of, known_variant
-from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.detect import default_entry, detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.bootloaders.safety import require_no_binding
 from initadvisor.campaign.record import require_no_campaign
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import RefusedError
 from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.firmware.signers import signers
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.running import require_installed_system
 from initadvisor.generators.ukify import require_made_of
@@ -42,6 +43,7 @@ from initadvisor.lab.verify import require_engine
 from initadvisor.rewrite.files import FileEdit
 from initadvisor.target.target import default_image
 from initadvisor.transaction.transactions import pending
+from initadvisor.trial.beside import require_can_sign
 from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.ownership import require_no_orphan
 from initadvisor.trial.risks import unguarded_default
@@ -380,7 +382,7 @@ def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[
     yield from in_vain
     if rebuilt and not in_vain:  # or the one reason would be told twice
         yield from _refused(ApplyStep.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
-    yield from _refused(ApplyStep.UNLOCKING, lambda: require_no_binding(host))
+    yield from _refused(ApplyStep.UNLOCKING, lambda: require_no_binding(host, default_entry))
 
 
 def _against_a_proving_boot(host: Host) -> Iterator[Blocker]:
@@ -392,6 +394,8 @@ def _against_a_proving_boot(host: Host) -> Iterator[Blocker]:
         require_no_orphan(host, loader, EntryKind.TRIAL)
         require_boot_time_unit(host)
         require_no_campaign(host)
+        with contextlib.suppress(RefusedError):  # of what boots by default, told already
+            require_can_sign(host, loader.default_entry(host))
 
     yield from _refused(ApplyStep.PROVING_BOOT, ask)
     for refusal in found:

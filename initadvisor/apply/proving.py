@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from initadvisor.apply.commit import commit, try_to_settle_previous_entry, undisturbed
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
+from initadvisor.bootloaders.safety import ignores_options
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.config import Policy, Restart
@@ -36,10 +37,17 @@ from initadvisor.transaction.transaction import (
 )
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial import campaigns
+from initadvisor.trial.beside import take_down
 from initadvisor.trial.binding import binding_fault
 from initadvisor.trial.evaluation import BootEvaluation, ProofAction
 from initadvisor.trial.evidence import require_boot_time_unit
-from initadvisor.trial.markers import note_rehearsed, noted_entry, previous_noted, was_rehearsed
+from initadvisor.trial.markers import (
+    note_entry,
+    note_rehearsed,
+    noted_entry,
+    previous_noted,
+    was_rehearsed,
+)
 from initadvisor.trial.one_boot import (
     entry_loader,
     first_planned,
@@ -55,6 +63,8 @@ from initadvisor.trial.one_boot import (
     write_entry,
 )
 from initadvisor.trial.ownership import require_no_orphan
+from initadvisor.trial.recovery import filled_slots
+from initadvisor.trial.slot import clear_slot, fill_with_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -242,7 +252,7 @@ def withdraw(
     """
     armed = transaction.armed_boot
     if loader := loader_named(armed.loader) if armed else entry_loader(host):
-        loader.remove(host)
+        take_down(host, loader)
     undone = engine.undo(transaction, reason=reason, outcome=outcome)
     _clear(host)
     return undone
@@ -411,6 +421,8 @@ def _arm(
     )
     waiting = engine.prove(transaction, with_entry(host, armed, plan))
     write_entry(host, plan)
+    if stage is ProofStage.PROOF:
+        _clear_copy(host)
     select_entry(host, plan, ignore_unlocking=ignore_unlocking)
     return waiting
 
@@ -428,6 +440,11 @@ def _planned(
         msg = f"transaction {transaction.number} is about no setting that a boot could prove"
         raise UnsafeError(msg)
     trial = new_name("apply", transaction.number)
+    default = loader_named(loader).default_entry(host)
+    todays = None
+    if stage is ProofStage.REHEARSAL and ignores_options(host, default):
+        note_entry(host, loader)
+        todays = fill_with_copy(host, default.kernel.path)
     plans = (
         partial(
             plan_entry,
@@ -435,7 +452,7 @@ def _planned(
             loader=loader,
             trial=trial,
             replaces=change.path,
-            image=change.path if stage is ProofStage.REHEARSAL else change.staged,
+            image=(todays or change.path) if stage is ProofStage.REHEARSAL else change.staged,
             generator=transaction.setting.generator,
             lacking=lacking,
         )
@@ -465,7 +482,14 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
 def _clear(host: Host) -> None:
     """Have no trial's entry, and the right one of the previous image, where nothing is pending."""
     if (loader := entry_loader(host)) is not None:
+        _clear_copy(host)
         remove_entry(host, loader, before_forgetting=try_to_settle_previous_entry)
+
+
+def _clear_copy(host: Host) -> None:
+    """Remove the copy of today's image that was rehearsed."""
+    for slot in filled_slots(host):
+        clear_slot(host, slot)
 
 
 def _told(transaction: Transaction, what: str) -> str:

@@ -18,6 +18,7 @@ from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
+    from initadvisor.bootloaders.entry import BootEntry
     from initadvisor.host import Host
     from initadvisor.records.boot_start import LoaderVariables
 
@@ -30,6 +31,11 @@ _SILENT = "a boot loader that starts a unified kernel image and keeps silent"
 
 _ENTRY = "an entry of its own"
 _LABEL = "a LABEL of its own, with its INITRD, in"
+
+
+def default_entry(host: Host) -> BootEntry:
+    """Return what boots by default; raises ``RefusedError`` where that is not certain."""
+    return detect_boot_loader(host).default_entry(host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.host import Host
+    from initadvisor.image.pe import Uki
 
 
 class EntryKind(StrEnum):
@@ -142,7 +143,8 @@ class TrialPlan:
     ``loader``: which one it is for. ``options``: its whole command line, as far as it is known: of
     a previous unified kernel image it may be the image's own. ``extra_cmdline``: those of it
     that the default entry does not have, for ``boot_class.comparable_command_line``. ``target``:
-    the file or variable that is written; ``text``: what is written there.
+    the file or variable that is written; ``text``: what is written there. ``needs_addon``: what
+    loads the image takes no words from the entry, but from a signed addon beside the image.
     """
 
     loader: str
@@ -154,6 +156,7 @@ class TrialPlan:
     extra_cmdline: tuple[str, ...]
     target: str
     text: str
+    needs_addon: bool = False
 
 
 def command_line_of(host: Host, path: str) -> str:
@@ -161,17 +164,27 @@ def command_line_of(host: Host, path: str) -> str:
 
     Raises ``RefusedError`` where the file is none, or says it in a way that cannot be copied.
     """
-    remedy = "have a kernel be the default"
-    with open_regular(host.path(path)) as file:
-        try:
-            uki = read_uki(file, os.fstat(file.fileno()).st_size)
-        except BadImageError as err:
-            reason = f"{path}, which is booted by default, is no unified kernel image: {err.reason}"
-            raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy) from err
+    uki = default_uki(host, path)
     if uki.kernel is None or not uki.command_line:
         reason = f"{path}, which is booted by default, does not say its kernel and command line"
-        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy)
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, _NO_UKI)
     return uki.command_line
+
+
+def default_uki(host: Host, path: str) -> Uki:
+    """Return the parts of the unified kernel image that is booted by default.
+
+    Raises ``RefusedError`` where the file is none.
+    """
+    with open_regular(host.path(path)) as file:
+        try:
+            return read_uki(file, os.fstat(file.fileno()).st_size)
+        except BadImageError as err:
+            reason = f"{path}, which is booted by default, is no unified kernel image: {err.reason}"
+            raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, _NO_UKI) from err
+
+
+_NO_UKI = "have a kernel be the default"
 
 
 def replaced(files: Sequence[BootFile], request: TrialRequest, image: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def passphrase_prompt(host: Host, loader: BootLoader) -> str | None:
     ``InitadvisorError`` where it cannot be looked at.
     """
     try:
-        require_no_binding(host)
+        require_no_binding(host, loader.default_entry)
     except RefusedError as err:
         return f"it may ask for a passphrase when it boots, since {err.refusal.reason}"
     kernel = loader.default_entry(host).kernel.path

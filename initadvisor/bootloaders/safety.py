@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from initadvisor.bootloaders.crypttab import OpenDisk, keys_elsewhere, open_disks
-from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
+from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState, default_uki
 from initadvisor.bootloaders.places import is_file
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
 from initadvisor.core.plain_values import from_json
@@ -120,18 +120,30 @@ def _told(pending: OneShot) -> str:
     return pending.identifier or pending.reason or "nothing is selected"
 
 
-def require_free_command_line(host: Host, uki: str) -> None:
-    """Raise ``RefusedError`` where a unified kernel image would not take a trial's options.
+def ignores_options(host: Host, default: BootEntry) -> bool:
+    """Tell whether the default entry starts with the words of its image alone.
 
-    systemd-stub ignores other options than the image's own when Secure Boot is on: the trial could
-    not be told apart, and would hang for ever where it panics. What lies in the directories beside
-    the image (addons, credentials) is for that very name of image only.
+    systemd-stub takes no others when Secure Boot is on, but those of signed addons.
     """
-    if enforces_signatures(host):
-        reason = f"Secure Boot is on, and {uki} with its command line is signed as a whole"
-        remedy = "have kernel and image installed as files of their own (Type #1), or turn it off"
+    return default.is_uki and enforces_signatures(host)
+
+
+def require_takes_words(host: Host, uki: str) -> None:
+    """Raise ``RefusedError`` where a unified kernel image would not take a trial's words.
+
+    The trial could not be told apart, and would hang for ever where it panics.
+    """
+    if enforces_signatures(host) and not default_uki(host, uki).takes_addons:
+        reason = f"Secure Boot is on, and the stub of {uki} takes no words but its own"
+        remedy = "have it made with the stub of systemd 254 or later"
         raise refused(RefusalKind.SIGNED_UKI, reason, remedy)
-    _require_nothing_added(host, uki)
+
+
+def require_words_last(plan: TrialPlan) -> None:
+    """Raise ``RefusedError`` where an addon's words would not come where the entry has them."""
+    if plan.needs_addon and plan.options != " ".join((plan.default.options, *plan.extra_cmdline)):
+        reason = f"{plan.default.kernel.path} hands words over to init (--), and would all others"
+        raise refused(RefusalKind.SIGNED_UKI, reason, "have its command line go without --")
 
 
 def require_same_start(host: Host, uki: str, request: TrialRequest) -> None:
@@ -141,7 +153,7 @@ def require_same_start(host: Host, uki: str, request: TrialRequest) -> None:
     """
     match request.kind:
         case EntryKind.TRIAL:
-            require_free_command_line(host, uki)
+            require_takes_words(host, uki)
         case EntryKind.PREVIOUS:
             _require_nothing_added(host, uki)
 
@@ -165,14 +177,18 @@ _KNOWN_PINS = frozenset({"tpm2", "tang", "sss", "pkcs11"})
 _CLEVIS_PCRS = re.compile(r'"pcr_ids"\s*:\s*"(?P<pcrs>[\d,\s]*)"')
 
 
-def require_no_binding(host: Host) -> None:
+def require_no_binding(host: Host, default_entry: Callable[[Host], BootEntry]) -> None:
     """Raise ``RefusedError`` where an open disk's key is bound to what a trial changes.
 
     Or where that cannot be found out. Both may be overridden: the worst is that somebody has to
-    type the passphrase.
+    type the passphrase. ``default_entry`` is asked only where a key needs a signature of what PCR
+    11 holds: a unified kernel image that brings one is tried with another that does.
     """
     for disk in open_disks(host):
-        bound = _bound(host, disk) & _CHANGED_BY_TRIAL
+        bound, by_signature = _bound(host, disk)
+        if by_signature == {11} and _brings_signature(host, default_entry):
+            by_signature = set()
+        bound = (bound | by_signature) & _CHANGED_BY_TRIAL
         if bound:
             registers = ", ".join(map(str, sorted(bound)))
             reason = f"{disk.device} is unlocked by a TPM that is bound to PCR {registers}"
@@ -185,16 +201,25 @@ def open_devices(host: Host) -> tuple[str, ...]:
     return tuple(dict.fromkeys(disk.device for disk in open_disks(host)))
 
 
-def _bound(host: Host, disk: OpenDisk) -> set[int]:
-    bound, tokens = set[int](), frozenset[str]()
+def _brings_signature(host: Host, default_entry: Callable[[Host], BootEntry]) -> bool:
+    try:
+        default = default_entry(host)
+        return default.is_uki and default_uki(host, default.kernel.path).pcr_signed
+    except RefusedError:
+        return False
+
+
+def _bound(host: Host, disk: OpenDisk) -> tuple[set[int], set[int]]:
+    """Return the registers that a key is bound to, by their values and by a signature of those."""
+    bound, by_signature, tokens = set[int](), set[int](), frozenset[str]()
     if disk.format.startswith("luks"):
-        bound, tokens = _told_by_header(host, disk)
+        bound, by_signature, tokens = _told_by_header(host, disk)
     for why in keys_elsewhere(host, disk, tokens=tokens):
         raise _unknown(disk.device, why)
-    return bound
+    return bound, by_signature
 
 
-def _told_by_header(host: Host, disk: OpenDisk) -> tuple[set[int], frozenset[str]]:
+def _told_by_header(host: Host, disk: OpenDisk) -> tuple[set[int], set[int], frozenset[str]]:
     """Return the registers that a LUKS header binds a key to, and the types of its tokens."""
     path = host.path(disk.device)
     is_luks: list[str | Path] = ["cryptsetup", "isLuks", "--type", disk.format, path]
@@ -203,12 +228,13 @@ def _told_by_header(host: Host, disk: OpenDisk) -> tuple[set[int], frozenset[str
         if answered.returncode == _ANOTHER_TYPE:
             raise _unknown(disk.device, "its header is not on it")
         if disk.format == "luks1":
-            return _bound_by_clevis(host, path), frozenset()
+            return _bound_by_clevis(host, path), set(), frozenset()
         header: list[str | Path] = ["cryptsetup", "luksDump", "--dump-json-metadata", path]
         metadata = from_json(host.runner.run(header, timeout_s=_TIMEOUT_S).stdout)
         tokens = list(metadata["tokens"].values())
         bound = {pcr for token in tokens for pcr in _of_token(token)}
-        return bound, frozenset(token["type"] for token in tokens)
+        signed = {int(pcr) for token in tokens for pcr in _signed_of_token(token)}
+        return bound, signed, frozenset(token["type"] for token in tokens)
     except ProgramError as err:
         raise _unknown(disk.device, err.message) from err
     except (ValueError, KeyError, TypeError, AttributeError) as err:
@@ -229,8 +255,7 @@ def _bound_by_clevis(host: Host, path: Path) -> set[int]:
 def _of_token(token: dict[str, Any]) -> Iterator[int]:
     """Yield the registers of a token: systemd-cryptenroll(1)'s, or clevis-luks-bind(1)'s."""
     if token["type"] == "systemd-tpm2":
-        for key in ("tpm2-pcrs", "tpm2_pubkey_pcrs"):
-            yield from map(int, token.get(key, []))
+        yield from map(int, token.get("tpm2-pcrs", []))
         if token.get("tpm2_pcrlock"):
             # systemd-pcrlock(8) predicts what installed images give, and no trial is one.
             yield from _CHANGED_BY_TRIAL
@@ -239,6 +264,11 @@ def _of_token(token: dict[str, Any]) -> Iterator[int]:
     elif token["type"] not in _BOUND_TO_NO_BOOT:
         msg = f"no token of type {token['type']} is known"
         raise ValueError(msg)
+
+
+def _signed_of_token(token: dict[str, Any]) -> list[Any]:
+    """Return the registers whose values are to be signed (systemd-cryptenroll(1))."""
+    return list(token.get("tpm2_pubkey_pcrs", [])) if token["type"] == "systemd-tpm2" else []
 
 
 def _pins(protected: str) -> str:

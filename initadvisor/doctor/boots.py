@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import PlannedImage
 from initadvisor.apply.room import room_needed, ways_to_make_room
-from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.detect import default_entry, detect_boot_loader
 from initadvisor.bootloaders.safety import open_devices, require_no_binding
 from initadvisor.campaign.record import read_campaign
 from initadvisor.candidates.cache import Cache
@@ -23,6 +23,7 @@ from initadvisor.store.store import open_store
 from initadvisor.target.packages import PROGRAMS, how_to_install
 from initadvisor.transaction.log import read_transactions, unfinished
 from initadvisor.transaction.transaction import Duty, ProofStage
+from initadvisor.trial.beside import require_can_sign
 from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over
@@ -116,6 +117,7 @@ def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
                 f"no trials of {path}, a unified kernel image: ukify is not installed",
                 "install systemd-ukify; apply goes without it",
             )
+        require_can_sign(host, default)
     except NoDefaultBootError as err:
         yield obstacle(err.message, err.hint)
     except UnsafeError as err:
@@ -134,7 +136,7 @@ def unlocking(subject: CheckedMachine) -> Iterator[Finding]:
         yield fine("no encrypted disk is open")
         return
     try:
-        require_no_binding(host)
+        require_no_binding(host, default_entry)
     except RefusedError as err:
         yield note(err.refusal.reason, err.refusal.remedy)
     else:

@@ -8,7 +8,10 @@ is run as kernel-install runs it, with a staging area of its own (read and run: 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from dataclasses import replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final
@@ -17,7 +20,7 @@ from initadvisor.core.errors import UnfitImageError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.generators.files import exists
 from initadvisor.generators.kernel_install import install_conf, plugin
-from initadvisor.generators.running import PrivateBuild, build_privately
+from initadvisor.generators.running import PrivateBuild, build_privately, write_text
 from initadvisor.host.files import append_range, failing_as, open_regular, sha256_of
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.image.pe import OF_THE_INITRAMFS, read_uki, sections_of_uki
@@ -144,12 +147,16 @@ _PARTS = {
     ".cmdline": "--cmdline=@{}",
     ".splash": "--splash={}",
 }
-_CONFIGURATIONS = ("/etc/kernel/uki.conf", "/usr/lib/kernel/uki.conf")
+_CONFIGURATIONS = tuple(
+    f"{directory}/uki.conf"
+    for directory in ("/etc/kernel", "/run/kernel", "/usr/local/lib/kernel", "/usr/lib/kernel")
+)
+"""Of which the first counts that is there (60-ukify.install of systemd 257)."""
 
 
 def _by_parts(host: Host, image: InstalledImage, initramfs: Path, place: Path) -> PrivateBuild:
     words = [f"--uname={image.kernel_release}"]
-    words += [f"--config={path}" for path in _CONFIGURATIONS if exists(host, path)][:1]
+    words += [f"--config={path}" for path in (_configuration(host),) if path]
     with open_regular(image.path) as file:
         # Of a name that is there again, the first counts: the comparison finds what is lost.
         sections = dict(reversed(sections_of_uki(file, file.seek(0, os.SEEK_END))))
@@ -161,6 +168,69 @@ def _by_parts(host: Host, image: InstalledImage, initramfs: Path, place: Path) -
     built = place / "uki.efi"
     argv = (NAME, "build", *sorted(words), f"--initrd={initramfs}", f"--output={built}")
     return PrivateBuild(argv=argv, image=built)
+
+
+_SIGNING = re.compile(r"(SecureBoot|Signing|CertificateProvider)")
+
+
+def can_sign(host: Host) -> bool:
+    """Tell whether ukify's configuration names a key to sign with for Secure Boot."""
+    return bool(_signing(host).keys() & {"SecureBootPrivateKey", "SecureBootCertificateName"})
+
+
+def make_addon(host: Host, words: Sequence[str], target: Path) -> None:
+    """Have the file ``target`` be an addon with these words, signed with the machine's keys.
+
+    Raises what ``build_privately`` does, ``UnsafeError`` where no configuration names a key.
+    """
+    if not can_sign(host):
+        raise no_key()
+    keys = "".join(f"{name}={value}\n" for name, value in _signing(host).items())
+
+    def prepare(place: Path) -> PrivateBuild:
+        config, text, built = place / "uki.conf", place / "words", place / "addon.efi"
+        write_text(config, f"[UKI]\n{keys}")
+        write_text(text, " ".join(words))
+        argv = (NAME, "build", f"--config={config}", f"--cmdline=@{text}", f"--output={built}")
+        return PrivateBuild(argv=argv, image=built)
+
+    build_privately(host, NAME, target, prepare)
+
+
+def no_key() -> UnsafeError:
+    """Return the refusal of a trial for which nothing can be signed."""
+    msg = f"Secure Boot is on, and {_CONFIGURATIONS[0]} names no key to sign a trial's words with"
+    keys = "SecureBootPrivateKey= and SecureBootCertificate="
+    return UnsafeError(msg, hint=f"name those that sign your images there: {keys} (ukify(1))")
+
+
+def _signing(host: Host) -> dict[str, str]:
+    """Return what ukify's configuration says of signatures for Secure Boot.
+
+    Signatures of PCR 11 are none of an addon's.
+    """
+    # As ukify reads it (257).
+    parser = ConfigParser(
+        comment_prefixes="#",
+        inline_comment_prefixes="#",
+        delimiters="=",
+        empty_lines_in_values=False,
+        interpolation=None,
+        strict=False,
+    )
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    path = _configuration(host)
+    try:
+        parser.read_string((path and host.read_text(path)) or "")
+    except ConfigParserError as err:
+        msg = f"cannot read {path}: {' '.join(str(err).split())}"
+        raise UnsafeError(msg, hint="ukify would not, either: mend it") from err
+    section = parser["UKI"] if parser.has_section("UKI") else {}
+    return {name: value for name, value in section.items() if _SIGNING.match(name)}
+
+
+def _configuration(host: Host) -> str | None:
+    return next((path for path in _CONFIGURATIONS if exists(host, path)), None)
 
 
 def _changed_sections(before: Path, after: Path) -> list[str]:

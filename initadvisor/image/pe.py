@@ -23,6 +23,7 @@ OF_THE_INITRAMFS: Final = frozenset({".initrd", ".pcrsig"})
 
 _STUB = re.compile(r"LoaderInfo: systemd-stub (\d{1,6})")
 _ADDS_SINCE = 257
+_TAKES_ADDONS_SINCE = 254
 
 _PE_MAGIC = b"PE\0\0"
 _PE_OFFSET_FIELD = 0x3C
@@ -46,8 +47,8 @@ class Uki:
 
     ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, and
     ``command_line`` what it starts with, where the image says them. ``signed``: there is a
-    signature, whoever made it. ``stub_adds``: its stub always loads archives of its own behind the
-    initramfs, as systemd's does since 257 (/.extra/os-release; ran: 257.13).
+    signature, whoever made it. ``pcr_signed``: it brings signatures of what PCR 11 will hold.
+    ``stub``: the version of systemd's stub, None where it is another.
     """
 
     initrd: ByteRange
@@ -56,7 +57,21 @@ class Uki:
     uname: str | None
     command_line: str | None = None
     signed: bool = False
-    stub_adds: bool = False
+    pcr_signed: bool = False
+    stub: int | None = None
+
+    @property
+    def stub_adds(self) -> bool:
+        """Its stub always loads archives of its own behind the initramfs: /.extra/os-release.
+
+        As systemd's does since 257 (ran: 257.13).
+        """
+        return self.stub is not None and self.stub >= _ADDS_SINCE
+
+    @property
+    def takes_addons(self) -> bool:
+        """Its stub adds the words of addons in ``IMAGE.extra.d`` (systemd-stub(7), since 254)."""
+        return self.stub is not None and self.stub >= _TAKES_ADDONS_SINCE
 
 
 def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
@@ -78,13 +93,14 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
         uname=_text(file, sections.get(".uname"), most_bytes=256),
         command_line=_text(file, sections.get(".cmdline"), most_bytes=4096),
         signed=_certificates(optional) is not None,
-        stub_adds=_stub_adds(_text(file, sections.get(".sdmagic"), most_bytes=256)),
+        pcr_signed=".pcrsig" in sections,
+        stub=_stub(_text(file, sections.get(".sdmagic"), most_bytes=256)),
     )
 
 
-def _stub_adds(magic: str | None) -> bool:
+def _stub(magic: str | None) -> int | None:
     found = _STUB.search(magic or "")
-    return found is not None and int(found[1]) >= _ADDS_SINCE
+    return int(found[1]) if found else None
 
 
 def sections_of_uki(file: IO[bytes], size_bytes: int) -> tuple[tuple[str, ByteRange], ...]:

@@ -15,6 +15,7 @@ from initadvisor.bootloaders.places import is_file
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.transaction.transaction import BootBinding, BoundFile
+from initadvisor.trial.beside import require_beside
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import BootEntry, TrialPlan
@@ -52,6 +53,7 @@ def binding_fault(host: Host, armed: ArmedBoot) -> str:
     try:
         if not loader.is_written(host, bound.armed_entry):
             return "the armed entry was changed or removed"
+        require_beside(host, armed.image, now, armed.extra_cmdline)
     except UnsafeError as err:
         return f"the armed entry was changed: {err.message}"
     return next(filter(None, (_file_fault(host, file) for file in bound.files)), "")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.bootloaders.safety import ignores_options
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.campaign import (
     Campaign,
@@ -20,6 +21,8 @@ from initadvisor.campaign.campaign import (
 )
 from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.firmware.signers import require_same_signers
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.ukify import NAME as UKIFY
 from initadvisor.generators.ukify import unify
@@ -43,7 +46,13 @@ from initadvisor.trial.one_boot import (
     with_entry,
     write_entry,
 )
-from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
+from initadvisor.trial.slot import (
+    UnfitError,
+    clear_slot,
+    fill_slot,
+    fill_with_copy,
+    slot_beside,
+)
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import TrialPlan
@@ -115,13 +124,16 @@ class ActionExecutor:
             msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
             raise UnsafeError(msg, hint="it goes on afterwards")
         armed = trial_boot.armed_boot
-        if armed.image == default.image:
+        today = _todays(campaign)
+        if today and trial_boot.sha256 == today.sha256:
             with open_regular(self._host.path(default.image)) as file:
                 part = loaded_part(file, is_uki=default.is_uki)
                 sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
                 if sha256 != trial_boot.sha256:
                     msg = f"{default.image} is not what it was"
                     raise UnsafeError(msg)
+            if armed.image != default.image:
+                _copy_today(self._host, default.image)
         elif default.is_uki:
             self._fill_with_uki(armed, _candidate(campaign, trial_boot))
         else:
@@ -146,6 +158,8 @@ class ActionExecutor:
         with building_place(host) as place:
             built = place / "new"
             unify(host, installed, Path(candidate.path), built)
+            if enforces_signatures(host):
+                require_same_signers(host, installed.path, built)
             with open_regular(built) as file:
                 part = loaded_part(file, is_uki=True)
                 held = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
@@ -205,18 +219,19 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     if campaign.default_boot is None:
         msg = "not arming a boot: it is not known what boots by default"
         raise UnsafeError(msg)
-    today = next((found for found in campaign.ready if found.today), None)
-    chosen = candidate or today
+    chosen = candidate or _todays(campaign)
     if chosen is None:
         msg = "not arming a boot: today's image is not among what was prepared"
         raise UnsafeError(msg)
     image = campaign.default_boot.image
+    # Beside the default image no addon may lie: it would be of every boot.
+    as_it_is = chosen.today and not ignores_options(host, loader.default_entry(host))
     armed = new_boot(
         host,
         loader=loader.NAME,
         stage=ProofStage.REHEARSAL if candidate is None else ProofStage.PROOF,
         trial=new_name(_POLICY, campaign.number),
-        image=image if chosen.today else slot_beside(host, image),
+        image=image if as_it_is else slot_beside(host, image),
         sha256=chosen.sha256,
         size_bytes=chosen.size_bytes,
         is_uki=campaign.default_boot.is_uki,
@@ -242,6 +257,18 @@ def armed_again(host: Host, campaign: Campaign, trial_boot: TrialBoot) -> TrialB
 def needs_rehearsal(host: Host) -> bool:
     """Tell whether this machine's loader has yet to show that it boots an entry only once."""
     return not was_rehearsed(host, detect_boot_loader(host).NAME)
+
+
+def _todays(campaign: Campaign) -> TrialCandidate | None:
+    return next((found for found in campaign.ready if found.today), None)
+
+
+def _copy_today(host: Host, image: str) -> None:
+    """Have the slot hold today's image; raises ``UnsafeError`` where it cannot."""
+    try:
+        fill_with_copy(host, image)
+    except UnfitError as err:  # which would be told of a candidate
+        raise UnsafeError(err.message, hint=err.hint) from err
 
 
 def _candidate(campaign: Campaign, trial_boot: TrialBoot) -> TrialCandidate:

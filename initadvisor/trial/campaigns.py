@@ -41,6 +41,7 @@ from initadvisor.generators.ukify import can_unify
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
+from initadvisor.trial.beside import require_can_sign
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.evidence import require_boot_time_unit
@@ -108,7 +109,9 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         if not earlier.state.is_over:
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
-        default = default_boot(host, detect_boot_loader(host))
+        loader = detect_boot_loader(host)
+        default = default_boot(host, loader)
+        require_can_sign(host, loader.default_entry(host))
         if default.is_uki and not options.only_rehearsal and not can_unify(host):
             msg = f"no trials of {default.image}, a unified kernel image: ukify is not installed"
             raise UnsafeError(msg, hint="install systemd-ukify; apply goes without it")

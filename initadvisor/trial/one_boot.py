@@ -15,13 +15,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
-from initadvisor.bootloaders.entry import TrialPlan, TrialRequest, not_loaded
+from initadvisor.bootloaders.entry import EntryKind, TrialPlan, TrialRequest, not_loaded
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline, is_watched
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.transaction.transaction import ArmedBoot, ProofStage
+from initadvisor.trial.beside import remove_beside, require_beside, take_down, write_beside
 from initadvisor.trial.binding import binding_of
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
 from initadvisor.trial.evidence import evidence_of
@@ -148,14 +149,19 @@ def with_entry(host: Host, armed: ArmedBoot, plan: TrialPlan) -> ArmedBoot:
 
 
 def write_entry(host: Host, plan: TrialPlan) -> None:
-    """Write the entry, which is noted before; raises ``InitadvisorError``."""
+    """Write the entry, which is noted before, and what it needs; raises ``InitadvisorError``."""
     note_entry(host, plan.loader)
-    loader_named(plan.loader).write(host, plan)
+    loader = loader_named(plan.loader)
+    if (image := loader.entry(host, EntryKind.TRIAL)) and image != plan.request.image:
+        remove_beside(host, image)
+    loader.write(host, plan)
+    write_beside(host, plan)
 
 
 def select_entry(host: Host, plan: TrialPlan, *, ignore_unlocking: bool) -> None:
     """Have the next boot, and only that one, use the entry; raises like ``BootLoader.arm``."""
     accepted = _UNLOCKING if ignore_unlocking else ()
+    require_beside(host, plan.request.image, plan.default, plan.extra_cmdline)
     loader_named(plan.loader).arm(host, plan, accepted=accepted)
 
 
@@ -173,7 +179,7 @@ def remove_entry(
     The note of it goes last, after ``before_forgetting``. Raises ``InitadvisorError``; the note
     stays then.
     """
-    removed = loader.remove(host)
+    removed = take_down(host, loader)
     if before_forgetting is not None:
         before_forgetting(host)
     forget_entry(host)

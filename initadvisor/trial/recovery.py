@@ -73,7 +73,7 @@ def clear_unrecorded(host: Host) -> tuple[str, ...]:
             done.append("the next boot is the default entry's again: a trial's was armed")
         if remove_entry(host, loader):
             done.append("the trial's boot entry was removed")
-    for slot in _filled_slots(host):
+    for slot in filled_slots(host):
         clear_slot(host, slot)
         done.append(f"{host.path(slot)} was removed")
     return tuple(done)
@@ -90,7 +90,7 @@ def left_over(host: Host) -> tuple[str, ...]:
 
     As far as it can be seen: a boot partition may be closed to all but root.
     """
-    found = [f"{host.path(slot)} is left of a trial" for slot in _filled_slots(host)]
+    found = [f"{host.path(slot)} is left of a trial" for slot in filled_slots(host)]
     try:
         if host.is_root and (loader := _loader(host)) and loader.entry(host, EntryKind.TRIAL):
             found.append("a trial's boot entry is left")
@@ -117,7 +117,7 @@ def _loader(host: Host) -> BootLoader | None:
         return None
 
 
-def _filled_slots(host: Host) -> Iterator[str]:
+def filled_slots(host: Host) -> Iterator[str]:
     """Yield where an image of a trial's lies, by the machine's names."""
     try:
         generator = detect_generator(host)

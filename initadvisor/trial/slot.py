@@ -8,9 +8,11 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from initadvisor.campaign.campaign import TrialCandidate
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import (
     append_range,
+    failing_as,
     free_bytes,
     open_regular,
     remove_durably,
@@ -22,7 +24,6 @@ from initadvisor.host.owner import owned_name, owner_of_host
 from initadvisor.host.storage.cold_read import drop_from_memory
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import TrialCandidate
     from initadvisor.host import Host
 
 
@@ -74,6 +75,20 @@ def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
         _give_up(host, slot)
         msg = f"what was read back from {path} is not what was verified"
         raise UnfitError(msg)
+
+
+def fill_with_copy(host: Host, image: str) -> str:
+    """Have the slot hold what the default image ``image`` does, and return it; raises the same."""
+    slot = slot_beside(host, image)
+    with open_regular(host.path(image)) as file, failing_as(f"cannot read {image}"):
+        copy = TrialCandidate(
+            setting=image,
+            path=str(host.path(image)),
+            sha256=sha256_of(file),
+            size_bytes=file.seek(0, os.SEEK_END),
+        )
+    fill_slot(host, slot, copy)
+    return slot
 
 
 def require_free_slot(host: Host, slot: str) -> None:

@@ -250,9 +250,9 @@ def test_cryptsetup_tells_the_tokens_of_a_disk(
     tool("cryptsetup", "token", "import", disk, stdin=json.dumps(token))
     if refused:
         with pytest.raises(RefusedError, match="PCR 9"):
-            require_no_binding(machine.host)
+            require_no_binding(machine.host, grub.default_entry)
     else:
-        require_no_binding(machine.host)
+        require_no_binding(machine.host, grub.default_entry)
 
 
 def test_a_disk_that_cannot_be_read_is_not_taken_for_one_without_tokens(tmp_path: Path) -> None:
@@ -260,4 +260,4 @@ def test_a_disk_that_cannot_be_read_is_not_taken_for_one_without_tokens(tmp_path
     write(tmp_path, "/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123-root\n")
     write(tmp_path, "/sys/block/dm-0/slaves/sda3/dev", "8:3\n")
     with pytest.raises(UnsafeError, match="cannot be told how /dev/sda3 is unlocked"):
-        require_no_binding(machine.host)
+        require_no_binding(machine.host, grub.default_entry)

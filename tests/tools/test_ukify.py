@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import UnfitImageError
+from initadvisor.core.errors import UnfitImageError, UnsafeError
+from initadvisor.firmware.signers import signers
 from initadvisor.generators import InstalledImage, running, ukify
 from initadvisor.host import Host
 from initadvisor.image.pe import read_uki, sections_of_uki
@@ -15,6 +18,7 @@ from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.namespace import Tree
+from tests.fixtures.signing import make_signer
 from tests.fixtures.small_images import guarded_image
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tools
 
 _TODAY, _NEW = (guarded_image(64, codec=codec) for codec in (Codec.GZIP, Codec.ZSTD))
+_WORDS = ("initadvisor.trial=t-1", "panic=30", "--", "-c", '": >/dev/null; exec /init"')
 _COMMAND_LINE = "root=UUID=7 ro quiet"
 
 
@@ -31,7 +36,8 @@ _COMMAND_LINE = "root=UUID=7 ro quiet"
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A Debian with ukify, a stub and a kernel."""
     monkeypatch.setattr(running, "require_installed_system", lambda _host, _name: None)
-    tree = debian(Suite.TRIXIE, also=("systemd-ukify", "systemd-boot-efi"))
+    also = ("systemd-ukify", "systemd-boot-efi", "sbsigntool")
+    tree = debian(Suite.TRIXIE, also=also)
     root, work = tmp_path / "system", tmp_path / "staging"
     hard_linked_copy(tree.root, root)
     work.mkdir()
@@ -103,3 +109,48 @@ def test_only_the_initramfs_becomes_another(
     if make is made_by_kernel_install:
         with pytest.raises(UnfitImageError, match=r"another \.cmdline than it has"):
             ukify.unify(host, image, new, target)
+
+
+_CONFIGURATION = """\
+[UKI]
+# Of the image alone.
+Cmdline=root=UUID=9
+OSRelease=NAME=another
+SecureBootPrivateKey=/mnt/owner.key
+SecureBootCertificate=/mnt/owner.pem
+[PCRSignature:all]
+PCRPrivateKey=/mnt/no.key
+"""
+
+
+def test_an_addon_has_the_words_alone_and_is_signed_as_the_image_is(host: Host) -> None:
+    assert isinstance(host.runner, InstalledRunner)
+    image, work = installed(host), host.runner.work
+    owner = make_signer(work, "owner")
+    certificate = ssl.DER_cert_to_PEM_cert(owner.certificate)
+    (work / "owner.pem").write_text(certificate)
+    configuration = host.root / "etc/kernel/uki.conf"
+    configuration.write_text(_CONFIGURATION.partition("[PCR")[0])
+    today, target = work / "today", work / "words.addon.efi"
+    today.write_bytes(_TODAY)
+    made_by_kernel_install(host, image, today)
+    configuration.write_text(_CONFIGURATION)
+    assert ukify.can_sign(host)
+    ukify.make_addon(host, _WORDS, target)
+    with target.open("rb") as file:
+        sections = dict(sections_of_uki(file, file.seek(0, os.SEEK_END)))
+        part = sections[".cmdline"]
+        file.seek(part.offset)
+        assert file.read(part.size_bytes).rstrip(b"\0") == " ".join(_WORDS).encode()
+    assert sections.keys() & {".osrel", ".pcrsig", ".pcrpkey", ".linux", ".initrd"} == set()
+    here = Host()
+    assert signers(here, target) == signers(here, image.path) == {owner.sha256}
+
+
+def test_without_a_key_there_is_no_addon(host: Host, tmp_path: Path) -> None:
+    (host.root / "etc/kernel/uki.conf").write_text("[UKI]\nSecureBootSigningTool=sbsign\n")
+    with pytest.raises(UnsafeError, match="names no key"):
+        ukify.make_addon(host, _WORDS, tmp_path / "addon")
+    (host.root / "etc/kernel/uki.conf").write_text("Cmdline\n")
+    with pytest.raises(UnsafeError, match=r"cannot read /etc/kernel/uki.conf: .* no section"):
+        ukify.can_sign(host)

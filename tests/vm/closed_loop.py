@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.fixtures.arch_package import built_package, information_of
 from tests.fixtures.cache import made_once
-from tests.vm import arch
+from tests.vm import arch, secure_boot
 from tests.vm.boot import Then, boot, running
 from tests.vm.entries import default_entry
 from tests.vm.filesystems import Vfat, read, write
@@ -153,6 +153,8 @@ class ClosedLoop:
         also = unified.packages if unified else ()
         copy = _WAYS[generator].prepared(directory / "guest", settings, also)
         _have_root_beside(copy)
+        if unified and unified.secure_boot:
+            secure_boot.put_keys(copy)
         root = copy.disk.root
         write(root, "/etc/modules-load.d/disk.conf", "nvme\n")
         write(root, f"{_UNITS}/initadvisord.timer.d/soon.conf", _DAEMON_TIMER)
@@ -180,6 +182,8 @@ class ClosedLoop:
         way = self._way
         if self.unified:
             boot(self.guest, self.machine, script=self.unified.script, log=self._log())
+            if self.unified.secure_boot:
+                self.guest = secure_boot.turn_on(self.guest, "/boot")
         return self.reboot(f"{way.enable()}\n{way.upgrade}\n{_WORKED}")
 
     def upgrade_again(self) -> Told:

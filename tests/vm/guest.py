@@ -172,11 +172,15 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """A directory with a disk, the firmware's variables, and a kernel to start without a loader."""
+    """A directory with a disk, the firmware's variables, and a kernel to start without a loader.
+
+    ``secure_boot``: its firmware starts nothing but what ``tests.vm.secure_boot`` has signed.
+    """
 
     recipe: Recipe
     directory: Path
     release: str
+    secure_boot: bool = False
 
     @property
     def disk(self) -> Disk:

@@ -11,6 +11,7 @@ from initadvisor.image.pe import read_uki
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
 from tests.vm.filesystems import read, write
+from tests.vm.secure_boot import signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,10 @@ def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
     start, end = (part.offset, part.offset + part.size_bytes) if part else (0, len(data))
     changed = change(data[start:end])
     assert part is None or len(changed) == end - start, "a section stays as large as it is"
-    write(boot, path, data[:start] + changed + data[end:], mode=0o600)
+    data = data[:start] + changed + data[end:]
+    if guest.secure_boot:
+        data = signer(guest.directory).signed_anew(data)
+    write(boot, path, data, mode=0o600)
 
 
 def _loaded_once(boot: Files) -> str:

@@ -26,6 +26,8 @@ it comes before others, where that is allowed (nice(1) goes on where it is not).
 """
 _IN_ORDER = ("-object", "main-loop,id=main-loop,thread-pool-max=1")
 """Requests are done one after the other: a recording that ends anywhere has no gaps before that."""
+_SECURE = ("-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on")
+"""Only the firmware, in system management mode, may write its variables then."""
 _SERIAL = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
 
 
@@ -250,8 +252,10 @@ def _firmware(guest: Guest, machine: Machine) -> tuple[str, ...]:
         raise ValueError(msg)
     if loader is Loader.GRUB_BIOS:
         return ()
-    code = tools.tree() / "usr/share/OVMF/OVMF_CODE_4M.fd"
+    name = "OVMF_CODE_4M.secboot.fd" if guest.secure_boot else "OVMF_CODE_4M.fd"
+    code = tools.tree() / f"usr/share/OVMF/{name}"
     return (
+        *(_SECURE if guest.secure_boot else ()),
         *("-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={code}"),
         *("-drive", f"if=pflash,unit=1,format=raw,file={guest.variables}"),
     )

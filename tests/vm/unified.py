@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tests.vm import secure_boot
 from tests.vm.applying import UKIFY
 from tests.vm.guest import Generator
 
@@ -26,7 +27,10 @@ sync -f /boot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unified:
-    """``packages``: what is needed to make the image; ``by_firmware``: no boot loader starts it."""
+    """``packages``: what is needed to make the image; ``by_firmware``: no boot loader starts it.
+
+    ``secure_boot``: it is signed, and the firmware starts nothing else.
+    """
 
     maker: str
     generator: Generator
@@ -34,6 +38,7 @@ class Unified:
     commands: str
     """What makes it the first time, in a guest that has booted from its files."""
     by_firmware: bool = False
+    secure_boot: bool = False
 
     @property
     def script(self) -> str:
@@ -80,5 +85,8 @@ BY_UKIFY = Unified(
     generator=Generator.DRACUT,
     packages=UKIFY,
     commands=_by_kernel_install("ukify"),
+)
+BY_UKIFY_SIGNED = replace(
+    BY_UKIFY, maker="ukify-signed", packages=(*UKIFY, *secure_boot.PACKAGES), secure_boot=True
 )
 BY_UKIFY_FOR_FIRMWARE = replace(BY_UKIFY, maker="ukify-for-firmware", by_firmware=True)

@@ -39,6 +39,7 @@ from initadvisor.bootloaders.places import (
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
+from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.host.owner import owner_of_host
 from initadvisor.records.boot_start import BootMethod
 
@@ -65,7 +66,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         partial(default_entry, host),
         partial(_require_ours_out_of_order, host),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
-        partial(safety.require_no_binding, host),
+        partial(safety.require_no_binding, host, default_entry),
     )
 
 
@@ -73,7 +74,7 @@ def default_entry(host: Host) -> BootEntry:
     """Return what the first active option of BootOrder starts."""
     found = default_option(host).entry
     if found.is_uki:
-        safety.require_free_command_line(host, found.kernel.path)
+        safety.require_takes_words(host, found.kernel.path)
     return found
 
 
@@ -96,9 +97,11 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     title = boot_options.described(request.title, owner_of_host(host))
     command = ["--create-only", "--disk", disk, "--part", str(part), "--label", title]
     command += ["--loader", program]
-    if default.handed or added:  # else a unified kernel image has the command line it brings
+    ignores_options = safety.ignores_options(host, start)
+    # Without options a unified kernel image has the command line it brings.
+    if not ignores_options and (default.handed or added):
         command += [_HAND_OVER, options]
-    return TrialPlan(
+    plan = TrialPlan(
         loader=NAME,
         request=request,
         default=start,
@@ -108,7 +111,10 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         extra_cmdline=added,
         target="EFI boot options",
         text=shlex.join(command),
+        needs_addon=ignores_options and bool(added),
     )
+    safety.require_words_last(plan)
+    return plan
 
 
 def write(host: Host, plan: TrialPlan) -> None:
@@ -318,6 +324,8 @@ def default_option(host: Host) -> DefaultOption:
     named = INITRD.findall(handed)
     is_uki = not named
     own = command_line_of(host, kernel.path) if is_uki else ""
+    if own and enforces_signatures(host):
+        handed = ""  # systemd-stub takes no notice of it
     start = BootEntry(
         identifier=first.identifier,
         title=option.description,

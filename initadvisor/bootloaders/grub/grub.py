@@ -88,7 +88,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         lambda: _require_uncounted(default_entry(host)),
         partial(_require_harmless_custom, host, where),
         lambda: safety.require_none_pending(armed(host), where.how_to_clear),
-        partial(safety.require_no_binding, host),
+        partial(safety.require_no_binding, host, default_entry),
     )
 
 

@@ -37,7 +37,7 @@ from initadvisor.bootloaders.systemd_boot.menu import (
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.text import decoded, encoded
-from initadvisor.firmware.efi_variables import loader_text
+from initadvisor.firmware.efi_variables import enforces_signatures, loader_text
 from initadvisor.host.owner import OWNER, owner_of_host
 from initadvisor.records.boot_start import BootMethod
 
@@ -83,7 +83,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         lambda: require_writable(host, _directory(_default(host))),
         *(partial(_our_files, host, kind) for kind in EntryKind),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
-        partial(safety.require_no_binding, host),
+        partial(safety.require_no_binding, host, default_entry),
     )
 
 
@@ -91,7 +91,7 @@ def default_entry(host: Host) -> BootEntry:
     """Return the entry that boots when nothing else is selected."""
     found = boot_entry(host, _default(host))
     if found.is_uki:
-        safety.require_free_command_line(host, found.kernel.path)
+        safety.require_takes_words(host, found.kernel.path)
     return found
 
 
@@ -105,18 +105,19 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     title = request.title_beside(default.title)
     added = new_parameters(default.options, request.parameters)
     options = with_parameters(default.options, added)
+    ignores_options = safety.ignores_options(host, default)
     # A unified kernel image that was replaced brings its own command line, which counts.
-    says_options = not default.is_uki or bool(added) or _options(entry)
+    has_own = ignores_options or (default.is_uki and not (added or _options(entry)))
     copied = entry.values.lines if entry.values else ()
     lines = (
         ("title", title),
         *(line for line in copied if line[0] not in _OWN_KEYS),
         *_programs(default, request, image),
-        *((("options", options),) if says_options else ()),
+        *(() if has_own else (("options", options),)),
     )
     owner = owner_of_host(host)
     comments = f"{_first_line(owner, request.kind)}\n{managed_files.image_note(request.image)}"
-    return TrialPlan(
+    plan = TrialPlan(
         loader=NAME,
         request=request,
         default=default,
@@ -126,7 +127,10 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         extra_cmdline=added,
         target=f"{_directory(entry)}/{identifier(owner, request.kind)}",
         text=comments + "".join(f"{key} {value}\n" for key, value in lines),
+        needs_addon=ignores_options and bool(added),
     )
+    safety.require_words_last(plan)
+    return plan
 
 
 def write(host: Host, plan: TrialPlan) -> None:
@@ -296,7 +300,7 @@ def _uki_entry(host: Host, entry: SystemdBootMenuEntry, *, named: str) -> BootEn
         title=(entry.values and entry.values.last("title")) or entry.identifier,
         kernel=file,
         initrds=(),
-        options=_options(entry) or own,
+        options=own if enforces_signatures(host) else _options(entry) or own,
         source=entry.path,
         is_uki=True,
     )

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.codecs import Codec
+from tests.vm import secure_boot
 from tests.vm.applying import UKIFY, boot_copy, boot_unified
 from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import End
 from tests.vm.entries import default_entry
 from tests.vm.guest import Loader
-from tests.vm.loop_boots import Applied, Campaigned, Plan, applied, campaigned
+from tests.vm.loop_boots import Applied, Campaigned, Loop, Plan, applied, campaigned
 from tests.vm.loop_faults import FREEZES, damage, have_it_hang
 from tests.vm.loop_guest import (
     OTHER_KERNEL_PACKAGE,
@@ -25,6 +26,7 @@ from tests.vm.loop_guest import (
     prepared,
     prepared_with_dracut,
 )
+from tests.vm.loop_scripts import begin
 from tests.vm.witness import freed_kib, kib_in_pages, witnessed
 
 if TYPE_CHECKING:
@@ -225,6 +227,33 @@ def test_what_ukify_makes_unified_goes_through_all_of_it(tmp_path: Path) -> None
     _assert_all_of_it(done, is_uki=True)
     for told in done.campaigned.last, done.used, done.back:
         assert told.look["copies"] == [told.look["image"]]
+
+
+@pytest.mark.shows(
+    "kernel upgrade, campaign, apply, rollback",
+    "systemd-boot, signed unified kernel image by ukify, Secure Boot",
+)
+@pytest.mark.xdist_group("secure-boot")
+def test_what_is_signed_goes_through_all_of_it_with_secure_boot_on(tmp_path: Path) -> None:
+    plan = replace(SHORT, settings=(GOOD_IN_UKI, PANICS))
+    also = (*UKIFY, *secure_boot.PACKAGES)
+    made = prepared(Loader.SYSTEMD_BOOT, tmp_path / "guest", plan.settings, also=also)
+    secure_boot.put_keys(made)
+    boot_unified(made)
+    guest = secure_boot.turn_on(made, "/boot/efi")
+    done = applied(guest, tmp_path, plan)
+    _assert_all_of_it(done, is_uki=True)
+    for told in done.campaigned.last, done.used, done.back:
+        assert told.look["copies"] == [told.look["image"]]
+        assert told.boot.find("secureboot: Secure boot enabled")
+    (tmp_path / "unsigned").mkdir()
+    unsigned = Loop(guest, tmp_path / "unsigned", "").boot(
+        f"{secure_boot.ANOTHER_KEY}\n! {begin((GOOD_IN_UKI,), 1)}ls /sys/firmware/efi/efivars"
+    )
+    said = "\n".join(unsigned.boot.output)
+    assert "is signed, and what was built is not signed with the same key" in said
+    assert "LoaderEntryOneShot" not in said
+    _assert_nothing_left(unsigned)
 
 
 def _assert_all_of_it(

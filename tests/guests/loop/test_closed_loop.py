@@ -8,7 +8,13 @@ import pytest
 
 from tests.vm.closed_loop import BEFORE, SLOW_BYTES_PER_S, armed, closed
 from tests.vm.guest import Generator
-from tests.vm.unified import BY_DRACUT, BY_MKINITCPIO, BY_UKIFY, BY_UKIFY_FOR_FIRMWARE
+from tests.vm.unified import (
+    BY_DRACUT,
+    BY_MKINITCPIO,
+    BY_UKIFY,
+    BY_UKIFY_FOR_FIRMWARE,
+    BY_UKIFY_SIGNED,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,12 +89,13 @@ def test_a_fast_disk_s_winner_is_what_unpacks_soonest(tmp_path: Path) -> None:
     "kernel upgrade, trial boot, apply",
     "systemd-boot, unified kernel image",
     "systemd-boot, unified kernel image by ukify",
+    "systemd-boot, signed unified kernel image by ukify, Secure Boot",
     "firmware, unified kernel image by ukify",
     generator="dracut 106",
 )
 @pytest.mark.parametrize(
     "unified",
-    [BY_MKINITCPIO, BY_DRACUT, BY_UKIFY, BY_UKIFY_FOR_FIRMWARE],
+    [BY_MKINITCPIO, BY_DRACUT, BY_UKIFY, BY_UKIFY_SIGNED, BY_UKIFY_FOR_FIRMWARE],
     ids=lambda found: found.maker,
 )
 def test_a_unified_kernel_image_s_winner_is_configured_too(

@@ -384,7 +384,7 @@ class TestBootLoader:
     ) -> None:
         bound = refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
 
-        def fail(_host: object) -> None:
+        def fail(_host: object, _default: object) -> None:
             raise bound
 
         monkeypatch.setattr(apply_plan, "require_no_binding", fail)

@@ -28,6 +28,7 @@ from initadvisor.trial.markers import (
     previous_noted,
     was_rehearsed,
 )
+from initadvisor.trial.slot import fill_with_copy, slot_beside
 from tests.fixtures.journals import START_US
 from tests.fixtures.provable_machine import (
     ACTIVE,
@@ -150,6 +151,38 @@ def test_the_new_image_is_installed_after_two_good_boots(provable: Provable) -> 
         "systemctl",
         "systemd-detect-virt",
     }
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_copy_is_rehearsed_where_nothing_may_lie_beside_today_s_image(
+    provable: Provable, monkeypatch: pytest.MonkeyPatch, cut: bool
+) -> None:
+    """As with Secure Boot on, when an addon has the words."""
+    monkeypatch.setattr(
+        proving, "fill_with_copy", lambda host, _kernel: fill_with_copy(host, IMAGE)
+    )
+    monkeypatch.setattr(proving, "ignores_options", lambda _host, _default: True)
+    slot = slot_beside(provable.host, IMAGE)
+    provable.measure()
+    if cut:
+        killed(provable, "plan_entry")
+        assert provable.host.path(slot).exists()
+        settle(provable.host)
+        require_old(provable, "interrupted")
+        return
+    provable.arm()
+    assert proof(provable).image == slot
+    assert provable.host.path(slot).read_bytes() == OLD
+    provable.reboot()
+    provable.measure()
+    settle(provable.host)
+    assert proof(provable).stage is ProofStage.PROOF
+    assert proof(provable).image != slot
+    assert not provable.host.path(slot).exists()
+    provable.reboot()
+    provable.measure()
+    settle(provable.host)
+    assert provable.installed() == (NEW, NEW_TEXT)
 
 
 def test_a_loader_that_was_tried_is_armed_with_the_new_image(rehearsed: Provable) -> None:
@@ -323,7 +356,8 @@ def killed(provable: Provable, at: str) -> None:
     staged = provable.stage()
     with pytest.MonkeyPatch.context() as patch, transactions(provable.host) as engine:
         patch.setattr(proving, "withdraw", lambda *_args, **_named: None)
-        patch.setattr(one_boot if at == "note_entry" else type(provable.loader), at, kill)
+        owners = {"note_entry": one_boot, "plan_entry": proving}
+        patch.setattr(owners.get(at, type(provable.loader)), at, kill)
         with pytest.raises(KeyboardInterrupt):
             arm_proof(provable.host, engine, staged)
 

@@ -14,6 +14,7 @@ from initadvisor.bootloaders.safety import open_devices, require_no_binding
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.refusals import RefusalKind, RefusedError
+from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import Machine, systemd_boot_machine
 from tests.fixtures.trees import write
 
@@ -38,6 +39,11 @@ def encrypted(root: Path, *tokens: dict[str, Any], kind: str = f"LUKS2-{UUID}") 
         ["cryptsetup", "luksDump", "--dump-json-metadata", device], json.dumps(header)
     )
     return machine
+
+
+def require_unbound(machine: Machine) -> None:
+    """Require that no key is bound to what a trial changes."""
+    require_no_binding(machine.host, systemd_boot.default_entry)
 
 
 def clevis(header: dict[str, Any]) -> dict[str, Any]:
@@ -86,11 +92,34 @@ def test_registers_that_a_trial_changes_are_a_reason(
     machine = encrypted(tmp_path, *tokens)
     assert open_devices(machine.host) == ("/dev/sda3",)
     if registers is None:
-        require_no_binding(machine.host)
+        require_unbound(machine)
         return
     with pytest.raises(RefusedError, match=registers) as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.BOUND_TO_TPM
+
+
+@pytest.mark.parametrize(
+    ("registers", "sections", "refused_for"),
+    [
+        ([11], (".pcrsig",), None),
+        ([11], (), "PCR 11"),
+        ([11, 12], (".pcrsig",), "PCR 11, 12"),
+    ],
+)
+def test_a_signature_of_what_pcr_11_holds_comes_with_a_unified_image(
+    tmp_path: Path, registers: list[int], sections: tuple[str, ...], refused_for: str | None
+) -> None:
+    token = {"type": "systemd-tpm2", "tpm2-pcrs": [7], "tpm2_pubkey_pcrs": registers}
+    machine = encrypted(tmp_path, token)
+    own = [(".linux", b"MZ kernel"), (".cmdline", b"quiet"), (".initrd", b"image")]
+    write(tmp_path, "/efi/EFI/Linux/arch.efi", pe(own + [(name, b"{}") for name in sections]))
+    write(tmp_path, "/efi/loader/loader.conf", "default arch.efi\n")
+    if refused_for is None:
+        require_unbound(machine)
+        return
+    with pytest.raises(RefusedError, match=f"PCR {refused_for.removeprefix('PCR ')}$"):
+        require_unbound(machine)
 
 
 def test_the_user_may_override_it(tmp_path: Path) -> None:
@@ -120,7 +149,7 @@ def test_a_header_that_is_not_understood_is_a_reason(tmp_path: Path, header: str
     machine = encrypted(tmp_path)
     machine.programs.answer(["cryptsetup", "luksDump"], header)
     with pytest.raises(RefusedError, match="not understood") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -129,7 +158,7 @@ def test_a_missing_cryptsetup_is_a_reason(tmp_path: Path) -> None:
     error = ProgramError("cannot run cryptsetup: not installed")
     machine.programs.answer(["cryptsetup", "isLuks"], error=error)
     with pytest.raises(RefusedError, match="not installed") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -147,14 +176,16 @@ def test_older_headers_are_asked_of_clevis(
 ) -> None:
     machine = encrypted(tmp_path, kind=f"LUKS1-{UUID}")
     machine.programs.answer(["cryptsetup", "isLuks"])
-    require_no_binding(machine.host)  # without clevis, nothing has bound it
+    require_no_binding(
+        machine.host, systemd_boot.default_entry
+    )  # without clevis, nothing has bound it
     machine.programs.programs = ("bootctl", "clevis")
     machine.programs.answer(["clevis", "luks", "list", "-d", str(tmp_path / "dev/sda3")], listed)
     if registers is None:
-        require_no_binding(machine.host)
+        require_unbound(machine)
         return
     with pytest.raises(RefusedError, match=registers):
-        require_no_binding(machine.host)
+        require_unbound(machine)
 
 
 TPM2 = {"type": "systemd-tpm2", "tpm2-pcrs": [7]}
@@ -190,10 +221,10 @@ def test_a_key_that_is_not_in_the_header_is_a_reason_to_be_overridden(
     place.parent.mkdir(exist_ok=True)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(place))
-    require_no_binding(machine.host)
+    require_unbound(machine)
     write(tmp_path, table, f"# a comment\n\n{line}\n")
     with pytest.raises(RefusedError, match=f"/dev/sda3 is unlocked: {table} has ") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
     plan = systemd_boot.trial(machine.host, machine.request)
     systemd_boot.write(machine.host, plan)
@@ -211,10 +242,10 @@ def test_a_sealed_key_where_keys_usually_are_counts_before_the_header_s(
     machine = encrypted(tmp_path, TPM2)
     write(tmp_path, f"{place}/root.key", "key")
     write(tmp_path, "/etc/crypttab", f"root UUID=x {key} luks\n")
-    require_no_binding(machine.host)
+    require_unbound(machine)
     write(tmp_path, "/etc/crypttab", f"root UUID=x {key} tpm2-device=auto\n")
     with pytest.raises(RefusedError, match="/dev/sda3 is unlocked: /etc/crypttab has ") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -235,7 +266,7 @@ def test_what_the_header_tells_or_what_is_not_open_is_no_reason(
 ) -> None:
     machine = encrypted(tmp_path, *tokens)
     write(tmp_path, "/etc/crypttab", f"{line}\n")
-    require_no_binding(machine.host)
+    require_unbound(machine)
 
 
 @pytest.mark.parametrize(
@@ -259,10 +290,10 @@ def test_what_the_command_line_says_of_keys_counts(
     machine = encrypted(tmp_path)
     write(tmp_path, "/proc/cmdline", f"root=/dev/mapper/root {words} quiet\n")
     if not is_reason:
-        require_no_binding(machine.host)
+        require_unbound(machine)
         return
     with pytest.raises(RefusedError, match="cannot be told") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -272,7 +303,7 @@ def test_a_disk_whose_header_is_elsewhere_is_a_reason(tmp_path: Path, kind: str)
     machine = encrypted(tmp_path, kind=kind)
     machine.programs.answer(["cryptsetup", "isLuks"], returncode=1)
     with pytest.raises(RefusedError, match="its header is not on it") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -288,7 +319,7 @@ def test_a_disk_whose_header_is_elsewhere_is_a_reason(tmp_path: Path, kind: str)
 def test_a_token_of_another_program_is_a_reason(tmp_path: Path, token: dict[str, Any]) -> None:
     machine = encrypted(tmp_path, token)
     with pytest.raises(RefusedError, match="not understood") as caught:
-        require_no_binding(machine.host)
+        require_unbound(machine)
     assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
 
 
@@ -307,7 +338,7 @@ def test_disks_without_a_header_of_tokens(
     machine = encrypted(tmp_path, kind=kind)
     write(tmp_path, "/etc/crypttab", f"{line}\n")
     if not is_reason:
-        require_no_binding(machine.host)
+        require_unbound(machine)
         return
     with pytest.raises(RefusedError, match="cannot be told"):
-        require_no_binding(machine.host)
+        require_unbound(machine)

@@ -241,11 +241,13 @@ def test_entries_may_be_on_a_partition_of_their_own(tmp_path: Path) -> None:
         systemd_boot.trial(machine.host, on_esp)
 
 
-def unified(tmp_path: Path, machine: Machine) -> None:
+def unified(
+    tmp_path: Path, machine: Machine, *, stub: int = 252, words: bytes = b"root=UUID=1 quiet"
+) -> None:
     """Have the default be a unified kernel image, and the candidate another one."""
-    image = pe(
-        [(".linux", b"MZ kernel"), (".cmdline", b"root=UUID=1 quiet\n\0"), (".initrd", b"image")]
-    )
+    magic = f"#### LoaderInfo: systemd-stub {stub}.1 ####\0".encode()
+    sections = [(".linux", b"MZ kernel"), (".cmdline", words + b"\n\0"), (".initrd", b"image")]
+    image = pe([(".sdmagic", magic), *sections])
     write(tmp_path, "/efi/EFI/Linux/arch.efi", image)
     write(tmp_path, "/efi/initadvisor/trial.efi", image)
     _default_is("arch.efi")(machine)
@@ -286,7 +288,7 @@ def _addons(machine: Machine) -> None:
     [
         (_enforcing, {RefusalKind.SIGNED_UKI}),
         (_setting_up, set()),
-        (_addons, {RefusalKind.SIGNED_UKI}),
+        (_addons, set()),
     ],
 )
 def test_a_unified_kernel_image_that_takes_no_other_options_is_refused(
@@ -296,6 +298,26 @@ def test_a_unified_kernel_image_that_takes_no_other_options_is_refused(
     unified(tmp_path, machine)
     spoil(machine)
     assert kinds(machine) == expected
+
+
+def test_with_secure_boot_on_a_trial_s_words_are_for_an_addon(tmp_path: Path) -> None:
+    machine = systemd_boot_machine(tmp_path)
+    unified(tmp_path, machine, stub=254)
+    _enforcing(machine)
+    assert kinds(machine) == set()
+    plan = systemd_boot.trial(machine.host, machine.request)
+    assert plan.needs_addon
+    assert plan.options == "root=UUID=1 quiet initadvisor.trial=t1 panic=30"
+    assert key_values(plan.text).all("efi") == ("/initadvisor/trial.efi",)
+    assert key_values(plan.text).all("options") == ()
+
+
+def test_an_addon_s_words_must_not_become_init_s(tmp_path: Path) -> None:
+    machine = systemd_boot_machine(tmp_path)
+    unified(tmp_path, machine, stub=257, words=b"root=UUID=1 -- single")
+    _enforcing(machine)
+    with pytest.raises(RefusedError, match="hands words over to init"):
+        systemd_boot.trial(machine.host, machine.request)
 
 
 def test_secure_boot_does_not_keep_an_image_of_its_own_from_being_tried(tmp_path: Path) -> None:

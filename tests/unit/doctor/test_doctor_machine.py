@@ -121,10 +121,10 @@ def test_a_watchdog_makes_a_difference(machine: Machine) -> None:
 
 def test_a_bound_key_is_worth_knowing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boots, "open_devices", lambda _host: ("/dev/sda3",))
-    monkeypatch.setattr(boots, "require_no_binding", lambda _host: None)
+    monkeypatch.setattr(boots, "require_no_binding", lambda _host, _default: None)
     assert "/dev/sda3: no key" in said_of(machine, Topic.UNLOCKING)
 
-    def bound(_host: Host) -> None:
+    def bound(_host: Host, _default: object) -> None:
         raise refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
 
     monkeypatch.setattr(boots, "require_no_binding", bound)

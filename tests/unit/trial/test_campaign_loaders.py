@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.bootloaders.entry import OneShotState
+from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.campaign import (
     Campaign,
@@ -20,12 +22,20 @@ from initadvisor.campaign.campaign import (
 )
 from initadvisor.campaign.record import read_campaign
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import UnfitImageError, UnsafeError
 from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.boot_start import TRIAL_TAG
-from initadvisor.trial import campaign_actions, campaigns, candidates, default_boot, recovery, run
+from initadvisor.trial import beside as trial_beside
+from initadvisor.trial import (
+    campaign_actions,
+    campaigns,
+    candidates,
+    default_boot,
+    recovery,
+    run,
+)
 from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
 from initadvisor.trial.candidates import NextTrial
 from initadvisor.trial.markers import forget_rehearsed, note_rehearsed
@@ -39,8 +49,7 @@ from tests.fixtures.small_images import guarded_image
 from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from initadvisor.bootloaders import BootLoader
 
@@ -303,7 +312,9 @@ UKI = f"/efi/EFI/Linux/debian-{RELEASE}.efi"
 
 def unified(initramfs: bytes) -> bytes:
     """Return a unified kernel image."""
-    return pe([(".linux", b"MZ kernel"), (".cmdline", b"root=UUID=7"), (".initrd", initramfs)])
+    magic = (".sdmagic", b"#### LoaderInfo: systemd-stub 257.13 ####\0")
+    kernel = (".linux", b"MZ kernel")
+    return pe([magic, kernel, (".cmdline", b"root=UUID=7"), (".initrd", initramfs)])
 
 
 @pytest.fixture
@@ -373,3 +384,167 @@ def test_without_ukify_no_uki_is_tried(of_uki: Case, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(candidates, "todays_image", lambda _host: todays(machine))
     start(machine.host, CampaignOptions(only_rehearsal=True), observer=Unseen())
     assert read_campaign(machine.host).state is CampaignState.ARMED
+
+
+_SIGNATURE = b"signed"
+
+
+@pytest.fixture
+def enforcing(of_uki: Case, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return it with Secure Boot on, and what can sign."""
+    _, machine = of_uki
+    write_variable(machine.root, "SecureBoot", b"\1", GLOBAL)
+    write_variable(machine.root, "SetupMode", b"\0", GLOBAL)
+    write(machine.root, "/etc/kernel/uki.conf", "[UKI]\nSecureBootPrivateKey=key\n")
+    path = machine.host.path(machine.installed)
+    path.write_bytes(path.read_bytes() + _SIGNATURE)
+    monkeypatch.setattr(type(machine.programs), "which", with_ukify(type(machine.programs).which))
+    monkeypatch.setattr(campaign_actions, "unify", ukify(lambda data: unified(data) + _SIGNATURE))
+    monkeypatch.setattr(trial_beside, "make_addon", signed_addon)
+    for module in (trial_beside, campaign_actions):
+        monkeypatch.setattr(module, "require_same_signers", require_signed)
+    return machine
+
+
+def with_ukify(
+    which: Callable[..., Path | None], place: Path | None = Path("/usr/bin/ukify")
+) -> Callable[[object, str], Path | None]:
+    """Return what finds ukify there, None: nowhere, and everything else as before."""
+    return lambda runner, name: place if name == "ukify" else which(runner, name)
+
+
+def signed_addon(_host: Host, words: Sequence[str], target: Path) -> None:
+    target.write_bytes(pe([(".cmdline", " ".join(words).encode())]) + _SIGNATURE)
+
+
+def require_signed(_host: Host, _installed: Path, new: Path) -> None:
+    if not new.read_bytes().endswith(_SIGNATURE):
+        msg = f"{new} is not signed"
+        raise UnfitImageError(msg)
+
+
+def beside(machine: Machine) -> Path:
+    return slot(machine).with_name(f"{slot(machine).name}.extra.d")
+
+
+def test_with_secure_boot_on_a_trial_s_words_lie_beside_its_image(enforcing: Machine) -> None:
+    before = enforcing.tree()
+    begin(enforcing)
+    found = read_campaign(enforcing.host)
+    assert (found.state, found.reason) == (CampaignState.ARMED, "the next boot is of lz4")
+    assert slot(enforcing).read_bytes() == unified(IMAGE) + _SIGNATURE
+    (written,) = beside(enforcing).iterdir()
+    assert found.current is not None
+    words = " ".join(found.current.armed_boot.extra_cmdline)
+    assert words.startswith(f"{TRIAL_TAG}=trial-1-")
+    assert words.encode() in written.read_bytes()
+    stop(enforcing.host)
+    assert enforcing.tree() == before
+
+
+def test_with_secure_boot_on_a_copy_of_today_s_image_is_rehearsed(
+    enforcing: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = enforcing.tree()
+    forget_rehearsed(enforcing.host)
+    monkeypatch.setattr(candidates, "todays_image", lambda _host: todays(enforcing))
+    start(enforcing.host, CampaignOptions(only_rehearsal=True), observer=Unseen())
+    found = read_campaign(enforcing.host)
+    assert (found.state, found.reason) == (
+        CampaignState.ARMED,
+        "the next boot is of today's image, a rehearsal",
+    )
+    assert slot(enforcing).read_bytes() == enforcing.host.path(enforcing.installed).read_bytes()
+    assert len(list(beside(enforcing).iterdir())) == 1
+    stop(enforcing.host)
+    assert enforcing.tree() == before
+
+
+def unsigned_image(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
+    monkeypatch.setattr(campaign_actions, "unify", ukify(unified))
+
+
+def unsigned_words(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
+    def make(_host: Host, words: Sequence[str], target: Path) -> None:
+        target.write_bytes(pe([(".cmdline", " ".join(words).encode())]))
+
+    monkeypatch.setattr(trial_beside, "make_addon", make)
+
+
+def other_words(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
+    def make(host: Host, _words: Sequence[str], target: Path) -> None:
+        signed_addon(host, ("single",), target)
+
+    monkeypatch.setattr(trial_beside, "make_addon", make)
+
+
+def no_room(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
+    monkeypatch.setattr(trial_beside, "free_bytes", lambda _path: (2 << 20) - 1)
+
+
+def no_key(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    monkeypatch.setattr(candidates, "prepared", None)  # nothing is built before
+    write(machine.root, "/etc/kernel/uki.conf", "[UKI]\nCmdline=quiet\n")
+
+
+def no_ukify(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    monkeypatch.setattr(candidates, "prepared", None)
+    which = with_ukify(type(machine.programs).which, place=None)
+    monkeypatch.setattr(type(machine.programs), "which", which)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (unsigned_image, "is not signed"),
+        (unsigned_words, "is not signed"),
+        (other_words, "does not say its words"),
+        (no_room, "no room for"),
+        (no_key, "uki.conf names no key"),
+        (no_ukify, "ukify is not installed"),
+    ],
+)
+def test_with_secure_boot_on_nothing_is_armed_that_would_not_start(
+    enforcing: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[pytest.MonkeyPatch, Machine], None],
+    reason: str,
+) -> None:
+    spoil(monkeypatch, enforcing)
+    with pytest.raises(UnsafeError, match=reason):
+        begin(enforcing)
+    assert systemd_boot.armed(enforcing.host).state is OneShotState.NONE
+    assert not slot(enforcing).exists()
+
+
+def test_what_is_beside_the_default_image_is_beside_the_trial_s(
+    of_uki: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, machine = of_uki
+    monkeypatch.setattr(campaign_actions, "unify", ukify(unified))
+    own = f"{UKI}.extra.d"
+    for name in ("machine.addon.efi", "disk.cred"):
+        write(machine.root, f"{own}/{name}", name)
+    beside(machine).mkdir()
+    (beside(machine) / "older.cred").touch()
+    begin(machine)
+    found = {path.name: path.read_text() for path in beside(machine).iterdir()}
+    assert found == {"machine.addon.efi": "machine.addon.efi", "disk.cred": "disk.cred"}
+    write(machine.root, f"{own}/disk.cred", "another")
+    advance(machine.host)
+    first, again = read_campaign(machine.host).trial_boots
+    assert "disk.cred is not as beside" in first.reason
+    assert read_campaign(machine.host).current == again
+    assert (beside(machine) / "disk.cred").read_text() == "another"
+    stop(machine.host)
+    assert not beside(machine).exists()
+
+
+def test_an_addon_that_was_changed_is_not_armed_again(enforcing: Machine) -> None:
+    begin(enforcing)
+    (written,) = beside(enforcing).iterdir()
+    signed_addon(enforcing.host, ("single",), written)
+    advance(enforcing.host)
+    first, again = read_campaign(enforcing.host).trial_boots
+    assert "does not say its words since it was armed" in first.reason
+    assert " ".join(again.armed_boot.extra_cmdline).encode() in written.read_bytes()
