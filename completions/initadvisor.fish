@@ -137,7 +137,7 @@ complete -c initadvisor -n '__initadvisor_at "candidates"' -a prune -d 'Remove t
 complete -c initadvisor -n '__initadvisor_at "candidates"' -a sweep -d 'Compare levels and threads of a codec: size, time to build, time to boot'
 complete -c initadvisor -n '__initadvisor_at "candidates"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l image -r -F -d 'Derive them from this image instead of the one this machine boots'
-complete -c initadvisor -n '__initadvisor_at "candidates build"' -l all -d 'Build slow codecs, too, such as bzip2'
+complete -c initadvisor -n '__initadvisor_at "candidates build"' -l all -d 'Build slow codecs, such as bzip2, and what the generator cannot be configured for, too'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l only -r -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'" -d 'Build only this setting, for example ’zstd -19’; may be repeated'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l jobs -r -f -d 'How many to build at the same time'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l json -d 'Print the result as JSON'
@@ -190,6 +190,7 @@ complete -c initadvisor -n '__initadvisor_at "config"' -l help -d 'Show this mes
 complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = set' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd"
 complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = recommend.objective' -f -a "boot size balanced"
 complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.policy' -f -a "advise try apply"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.person_resets' -f -a "true false guard watchdog"
 complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.motd' -f -a "true false"
 complete -c initadvisor -n '__initadvisor_at "config set"' -l json -d 'Print it as JSON'
 complete -c initadvisor -n '__initadvisor_at "config set"' -l help -d 'Show this message and exit'

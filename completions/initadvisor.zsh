@@ -53,6 +53,7 @@ _initadvisor_config_set_after() {
     case $words[CURRENT-1] in
         recommend.objective) compadd "$@" boot size balanced ;;
         daemon.policy) compadd "$@" advise try apply ;;
+        daemon.person_resets) compadd "$@" true false guard watchdog ;;
         daemon.motd) compadd "$@" true false ;;
     esac
 }
@@ -158,7 +159,7 @@ _initadvisor_candidates_list() {
 _initadvisor_candidates_build() {
     _arguments \
         '--image=[Derive them from this image instead of the one this machine boots]:image:_files' \
-        '--all[Build slow codecs, too, such as bzip2]' \
+        '--all[Build slow codecs, such as bzip2, and what the generator cannot be configured for, too]' \
         '*--only=[Build only this setting, for example ’zstd -19’; may be repeated]:only:_initadvisor_values_3' \
         '--jobs=[How many to build at the same time]:jobs: ' \
         '--json[Print the result as JSON]' \

@@ -40,6 +40,9 @@ than Linux it may be where encryption or a busy disk holds Linux up; no figure w
 LOADER_LOG_SD = log(LOADER_DOWN) / _Z95
 LOADER_LOG_SD_FASTER = log(LOADER_UP) / _Z95
 _GIVEN_LOG_SD = 0.05
+AS_GIVEN = "as given"
+"""Where something comes from that an option says."""
+
 LOADER_FIXED = Quantity(median=100.0, log_sd=1.0)
 LAB = Quantity(median=1.0, log_sd=0.1)
 """How a kernel in a virtual machine compares with the same one on the bare processor.
@@ -72,16 +75,19 @@ def know_machine(
     unpacked_bytes: int,
     context: BootContext,
     table: CalibrationTable,
+    read_given: str = AS_GIVEN,
+    overlap_given: str = AS_GIVEN,
 ) -> Knowledge:
     """Turn what was measured or given into what the cost model needs.
 
     ``read_mb_s`` is Linux's cold read, ``link_mb_s`` what the link to the disk carries, where that
-    is known, ``given_read_mb_s`` the loader's speed as the user knows it. The assumptions named are
-    those about reading and waiting; those about unpacking depend on the contenders, see
+    is known, ``given_read_mb_s`` the loader's speed as the user knows it; ``read_given`` and
+    ``overlap_given`` say where what is given comes from. The assumptions named are those about
+    reading and waiting; those about unpacking depend on the contenders, see
     ``unpacking_assumptions``.
     """
-    loader = _loader(read_mb_s, given_read_mb_s, link_mb_s)
-    shadow = _shadow(given_overlap_ms, context)
+    loader = _loader(read_mb_s, given_read_mb_s, read_given, link_mb_s)
+    shadow = _shadow(given_overlap_ms, overlap_given, context)
     fixed = replace(
         LOADER_FIXED,
         source=f"{LOADER_FIXED.median:.0f} ms within a factor of "
@@ -199,10 +205,13 @@ def _names(candidates: Sequence[Candidate]) -> str:
     return ", ".join(str(candidate.setting) for candidate in candidates)
 
 
-def _loader(measured: Estimate, given: float | None, link_mb_s: float | None) -> Quantity:
+def _loader(
+    measured: Estimate, given: float | None, given_by: str, link_mb_s: float | None
+) -> Quantity:
     """Return r, in s per MB."""
     if given is not None:
-        return Quantity(median=1 / given, log_sd=_GIVEN_LOG_SD, source=f"{given:g} MB/s, as given")
+        source = f"{given:g} MB/s, {given_by}"
+        return Quantity(median=1 / given, log_sd=_GIVEN_LOG_SD, source=source)
     spread = log(max(measured.high, measured.low) / max(measured.low, 1e-3)) / (2 * _Z95)
     expected = LOADER_PART * measured.mean
     link = f", at most the link's {link_mb_s:.0f} MB/s" if link_mb_s else ""
@@ -217,10 +226,10 @@ def _loader(measured: Estimate, given: float | None, link_mb_s: float | None) ->
     )
 
 
-def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
+def _shadow(given_ms: float | None, given_by: str, context: BootContext) -> Shadow:
     boots = observed_boots()
     if given_ms is not None:
-        return Shadow(boots=boots, fixed_ms=given_ms, source=f"{given_ms:g} ms, as given")
+        return Shadow(boots=boots, fixed_ms=given_ms, source=f"{given_ms:g} ms, {given_by}")
     if context.asynchronous is False:
         source = "none, this kernel unpacks the initramfs before it does anything else"
         return Shadow(boots=boots, fixed_ms=0.0, source=source)

@@ -72,7 +72,7 @@ def summarise(decision_input: DecisionInput, result: DecisionResult) -> RankedCa
     return RankedCandidates(
         decision=result.decision,
         evidence=result.weakest,
-        rows=_in_order(decision_input, _rows(decision_input, result)),
+        rows=_in_order(decision_input, _rows(decision_input, result), result.decision.guess),
         summary=result.posterior_costs.summary,
         deciding=deciding,
         rival=rival,
@@ -215,14 +215,21 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
     return rows
 
 
-def _in_order(decision_input: DecisionInput, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return what saves most (or is smallest) first, and last what may not be chosen."""
+def _in_order(
+    decision_input: DecisionInput, rows: Sequence[Row], guess: Setting
+) -> tuple[Row, ...]:
+    """Return the rows as they are shown, last what may not be chosen.
+
+    What is advised, or else the best guess, comes first, then what saves most; where sizes decide
+    the smallest comes first.
+    """
     today, by_size = rows[0], decision_input.by_size
     return tuple(
         sorted(
             rows,
             key=lambda row: (
                 row is not today and row.unfit is not None,
+                not by_size and row.setting != guess,
                 row.size_bytes if by_size else -row.saving_ms.middle,
             ),
         )

@@ -14,7 +14,7 @@ from initadvisor.advise.boots import Boots, boot_context, recorded_boots, what_w
 from initadvisor.advise.contents import ContentsPricing, contents_cost, largest_excess
 from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.kernel_cost import KernelPricing, kernel_cost
-from initadvisor.advise.machine import know_machine, unpacking_assumptions
+from initadvisor.advise.machine import AS_GIVEN, know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
 from initadvisor.advise.unused import unused_cost
@@ -32,7 +32,7 @@ from initadvisor.data.tables import calibration
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.upgrades import upgrade_pace
-from initadvisor.host.configuration import load_config
+from initadvisor.host.configuration import CONFIG_PATH, load_config
 from initadvisor.host.hardware import memory
 from initadvisor.image.contents import Verdict
 from initadvisor.lab.evidence import lab_evidence, lint_all, verdicts_on
@@ -117,7 +117,7 @@ class CandidateEvaluation:
     ) -> None:
         source, release = search_space.source, search_space.kernel_release
         self._host = host
-        self._request = request
+        self.request = request
         self._config = config
         self._search_space = search_space
         self._observer = observer
@@ -149,6 +149,8 @@ class CandidateEvaluation:
             unpacked_bytes=source.contents.unpacked_bytes,
             context=self.context,
             table=self.table,
+            read_given=_given_by(request.read_speed_mb_s),
+            overlap_given=_given_by(request.overlap_ms),
         )
 
     def build(self, candidate_set: CandidateSet, settings: Sequence[Setting]) -> None:
@@ -358,7 +360,7 @@ class CandidateEvaluation:
         return decompression_ms(
             self._host,
             streams,
-            rounds=ROUNDS if self._request.build else 1,
+            rounds=ROUNDS if self.request.build else 1,
             seed=_SEED,
             observer=self._observer,
         )
@@ -566,7 +568,7 @@ def _recommendation(
             *_unknown_kernel(candidate_set.kernel_release, evaluation.kernel_config),
         ),
         installed=target.installed is not None,
-        given=tuple(_given(config)),
+        given=tuple(_given(config, evaluation.request)),
         overlap_ms=ranked.summary.now(Parameter.SHADOW),
         contents=candidate_set.source.contents,
         context=tuple(line for line in context if line not in said),
@@ -599,11 +601,20 @@ def _busy(candidate_set: CandidateSet) -> Iterator[str]:
         yield f"other programs used {100 * part:.0f} % of the processors: times are less certain"
 
 
-def _given(config: Config) -> Iterator[str]:
-    if config.read_speed_mb_s is not None:
-        yield f"read speed {config.read_speed_mb_s:g} MB/s"
-    if config.overlap_ms is not None:
-        yield f"overlap {config.overlap_ms:g} ms"
+def _given_by(asked: float | None) -> str:
+    """Return where a value comes from that the user knows: an option, or the configuration."""
+    return AS_GIVEN if asked is not None else f"from {CONFIG_PATH}"
+
+
+def _given(config: Config, request: Request) -> Iterator[str]:
+    """Yield what the user knows, with the file that says so where no option does."""
+    for words, value, asked in (
+        ("read speed {:g} MB/s", config.read_speed_mb_s, request.read_speed_mb_s),
+        ("overlap {:g} ms", config.overlap_ms, request.overlap_ms),
+    ):
+        if value is not None:
+            file = f" ({CONFIG_PATH})" if asked is None else ""
+            yield f"{words.format(value)}{file}"
 
 
 def _assumptions(

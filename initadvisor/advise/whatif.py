@@ -104,13 +104,9 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
         msg = "cannot vary read speed, processor and overlap at the same time"
         raise UsageError(msg, hint="give a range to two of them at most")
     config = load_config(host)
-    if (speed := question.one(Factor.LOADER)) is not None:
-        config = replace(config, read_speed_mb_s=speed)
     objective = question.objective or config.objective
     subject = _subject(host, question, config, objective, observer)
     places = _places(question, subject)
-    if question.table is None and question.overlap_ms is None:
-        question = replace(question, overlap_ms=config.overlap_ms)
     # Of two waits the difference never grows with the overlap: at its median it is at its own.
     overlap_ms = subject.overlap_ms.middle if subject.overlap_ms else _NO_OVERLAP
     comparison = Comparison(
@@ -156,12 +152,15 @@ def _subject(
         return of_table(truth_table(question.table), config, objective)
     from initadvisor.advise.recommend import Request, recommend  # takes long; tables need it not
 
+    speed = question.one(Factor.LOADER)
     request = Request(
         image=question.image,
-        read_speed_mb_s=config.read_speed_mb_s,
+        read_speed_mb_s=speed,
         overlap_ms=question.one(Factor.SHADOW),
         objective=objective,
     )
+    if speed is not None:
+        config = replace(config, read_speed_mb_s=speed)
     return of_machine(recommend(host, request, observer=observer), config, objective)
 
 

@@ -246,7 +246,7 @@ def _not_measured(host: Host, name: VariantName) -> Iterator[str]:
 def _basis(advice: Recommendation) -> str:
     """Say which answer it is."""
     words = [f"for the objective {advice.objective}", f"evidence: {advice.evidence}"]
-    return ", ".join([*words, *(f"{one} as given" for one in advice.given)])
+    return ", ".join([*words, *(f"given: {one}" for one in advice.given)])
 
 
 def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,12 @@ candidates.add_command(sweep)
     type=FileName(),
     help="Derive them from this image instead of the one this machine boots.",
 )
-@click.option("--all", "everything", is_flag=True, help="Build slow codecs, too, such as bzip2.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Build slow codecs, such as bzip2, and what the generator cannot be configured for, too.",
+)
 @click.option(
     "--only",
     multiple=True,
@@ -68,6 +74,7 @@ def build(
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.host.configuration import load_config
+    from initadvisor.records.built_image import SkippedSetting
     from initadvisor.target.context import what_matters_more
     from initadvisor.target.source import open_source
     from initadvisor.target.target import find_target
@@ -79,15 +86,27 @@ def build(
     target = find_target(host, image)
     with Progress() as progress, open_source(target.path, installed=target.installed) as source:
         generator = target.made_by(source.contents)
+        planned = plan_settings(host, generator, config, only=wanted, everything=everything)
+        unusable = (
+            ()
+            if wanted or everything
+            else tuple(
+                SkippedSetting(setting=setting, reason=reason)
+                for setting in planned
+                if (reason := generator.unusable(host, setting))
+            )
+        )
+        skipped = {one.setting for one in unusable}
         result = build_candidates(
             host,
             generator,
             source,
-            plan_settings(host, generator, config, only=wanted, everything=everything),
+            [setting for setting in planned if setting not in skipped],
             observer=progress,
             jobs=jobs or config.jobs,
             cache_limit_bytes=config.cache_limit_bytes,
         )
+        result = replace(result, skipped=(*unusable, *result.skipped))
         context = what_matters_more(host, generator, source)
     if as_json:
         print_json(
@@ -253,7 +272,8 @@ def _considered_as_json(image: ConsideredImage, config: Config) -> dict[str, Any
     }
 
 
-_IN_USE, _BUILT, _ESTIMATED, _SLOW = "in use", "built", "estimated", "slow"
+_IN_USE, _BUILT, _ESTIMATED = "in use", "built", "estimated"
+_SLOW, _UNUSABLE = "slow", "unusable"
 
 
 def _state(candidate: Candidate, config: Config) -> str:
@@ -261,6 +281,8 @@ def _state(candidate: Candidate, config: Config) -> str:
         return _IN_USE
     if candidate.stream:
         return _BUILT
+    if candidate.unusable:
+        return _UNUSABLE
     return _SLOW if candidate.codec in config.slow_codecs else _ESTIMATED
 
 
@@ -313,8 +335,9 @@ def _notes(images: Sequence[ConsideredImage], config: Config) -> Iterator[str]:
         yield "~: estimated from a sample of the content, nothing was built"
     if _ESTIMATED in states:
         yield f"{_ESTIMATED}: initadvisor candidates build builds it"
-    if _SLOW in states:
-        yield f"{_SLOW}: initadvisor candidates build --all builds it, too"
+    for state in (_SLOW, _UNUSABLE):
+        if state in states:
+            yield f"{state}: initadvisor candidates build --all builds it, too"
     for image in estimated:
         if image.fallback:
             yield f"fallback: initadvisor candidates build --image {shown(image.path)}"

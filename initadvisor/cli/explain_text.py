@@ -118,7 +118,7 @@ def advice(answer: Recommendation) -> Iterator[str]:
             f"The fact that matters most is {what}, but {fact.ranges[0].setting} is the best "
             f"choice throughout its range: knowing it would only make that surer. {known}"
         )
-    elif fact.settled == 0:
+    elif not fact.decides:
         yield (
             f"No single fact would decide it; the one that matters most is {what}: "
             f"{turning}. {known}"

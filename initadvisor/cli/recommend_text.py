@@ -222,10 +222,20 @@ def _gain(answer: Recommendation) -> str:
     sooner = f"{_boots(answer)} {_sooner(decision.saving_ms)}"
     if answer.objective is not Objective.SIZE:
         return sooner
-    before, after = (row_of(answer, s) for s in (answer.baseline, decision.setting))
-    saved = (before.size_bytes - after.size_bytes) / 1e6
     but = "but " if decision.saving_ms.middle < 0 else ""
-    return f"the image is {saved:.1f} MB smaller, {but}{sooner}"
+    return f"the image is {-_larger_mb(answer, decision.setting):.1f} MB smaller, {but}{sooner}"
+
+
+def _size_mb(answer: Recommendation, row: Row) -> str:
+    """Return a size as it is shown, in 10^6 bytes."""
+    decimals = 1 if answer.objective is Objective.SIZE or row.size_bytes < 1e7 else 0
+    return f"{row.size_bytes / 1e6:.{decimals}f}"
+
+
+def _larger_mb(answer: Recommendation, setting: Setting) -> float:
+    """Return how much larger an image is than today's, by the sizes that are shown."""
+    todays, others = (row_of(answer, one) for one in (answer.baseline, setting))
+    return float(_size_mb(answer, others)) - float(_size_mb(answer, todays))
 
 
 def _undecided(answer: Recommendation) -> Iterator[str]:
@@ -252,10 +262,16 @@ def _undecided(answer: Recommendation) -> Iterator[str]:
 
 
 def _first(answer: Recommendation, beside: Setting) -> Row | None:
-    """Return the first row of the table, where it shows more than that of ``beside``."""
-    row, than = answer.rows[0], row_of(answer, beside).saving_ms
-    more = round(row.saving_ms.middle) > max(round(than.middle), 0)
-    return row if more and row.unfit is None else None
+    """Return the row that shows most, where that is more than the row of ``beside`` does."""
+    row, than = _shows_most(answer), row_of(answer, beside).saving_ms
+    return row if round(row.saving_ms.middle) > max(round(than.middle), 0) else None
+
+
+def _shows_most(answer: Recommendation) -> Row:
+    """Return the row of what may be used with the largest median, or else today's."""
+    return max(
+        (row_of(answer, answer.baseline), *_others(answer)), key=lambda row: row.saving_ms.middle
+    )
 
 
 def _rank(answer: Recommendation) -> Iterator[str]:
@@ -358,10 +374,11 @@ def _little(saving: Estimate) -> Iterator[str]:
 
 def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
     """Say what becomes of the room for images."""
-    more = (row_of(answer, setting).size_bytes - row_of(answer, answer.baseline).size_bytes) / 1e6
+    more = _larger_mb(answer, setting)
     where = f" room on {shown(answer.storage.room_on)}" if answer.storage.room_on else ""
     if abs(more) >= 0.5:
-        yield f"The image takes {abs(more):.0f} MB {'more' if more > 0 else 'less'}{where}."
+        amount = f"{abs(more):.1f}".removesuffix(".0")
+        yield f"The image takes {amount} MB {'more' if more > 0 else 'less'}{where}."
     room, after = answer.room, row_of(answer, setting).more_kernels
     if room and after is not None and after != room.today and min(room.today, after) <= FEW:
         kernels = f"{after} more kernel{'' if after == 1 else 's'}"
@@ -387,7 +404,7 @@ def _shown_rows(
         return answer.rows, ()
     today = row_of(answer, answer.baseline)
     decision, plan = answer.decision, answer.plan
-    named = [answer.baseline, decision.setting, decision.leader, answer.rows[0].setting]
+    named = [answer.baseline, decision.setting, decision.leader, _shows_most(answer).setting]
     named += [answer.rival.setting] if answer.rival else []
     named += [plan.following] if plan else []
     shown_settings = list(dict.fromkeys(named))[:most]
@@ -442,7 +459,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 def _cells(answer: Recommendation, row: Row, *, balanced: bool) -> Iterator[str]:
     yield str(row.setting)
-    yield f"{row.size_bytes / 1e6:.{0 if row.size_bytes >= 1e7 else 1}f} MB"
+    yield f"{_size_mb(answer, row)} MB"
     yield f"{short(row.read_ms.middle)} ms"
     yield f"{short(row.unpack_ms.middle)} ms"
     if balanced:
@@ -531,7 +548,8 @@ def _sources(answer: Recommendation) -> Iterator[str]:
     else:
         yield from (" ".join(words), " ".join(known_here))
     if assumed:
-        yield f"Assumed: {_names(assumed)} (--explain)."
+        meaning = "how long unpacking costs nothing; " if Parameter.SHADOW in assumed else ""
+        yield f"Assumed: {_names(assumed)} ({meaning}--explain)."
 
 
 def _hidden(answer: Recommendation) -> Iterator[str]:
@@ -581,6 +599,8 @@ def _next(answer: Recommendation) -> Iterator[str]:
 def _next_to_decide(answer: Recommendation, again: str) -> Iterator[str]:
     """Say what would decide it."""
     plan, fact = answer.plan, answer.deciding
+    if fact and not fact.decides:
+        fact = None
     if fact and plan is None and not answer.installed and fact.factor in _TO_BE_KNOWN:
         what, _, option = _TO_BE_KNOWN[fact.factor]
         yield f"Next: this command with {option}, if you know the {what} there"
@@ -595,9 +615,16 @@ def _next_to_decide(answer: Recommendation, again: str) -> Iterator[str]:
             f"Next: sudo initadvisor trial start   decides it in about {boots(plan.count)} "
             "of candidates"
         )
-    elif plan and not plan.loader_seen:
+    elif plan and not plan.loader_seen and not _knows(answer, Parameter.LOADER):
         yield "Next: if you know how fast the boot loader reads, say so with --read-speed"
     elif plan:
         yield "Nothing to do: the best settings are nearly alike, and today's is fine"
-    elif answer.deciding:
+    elif fact:
         yield f"Next: {again} --explain   says which fact would decide it"
+    elif not answer.installed and not answer.sample:
+        yield "Next: ask on the machine that boots this image; its boots tell more"
+
+
+def _knows(answer: Recommendation, what: Parameter) -> bool:
+    """Tell whether nothing about it is assumed: the user says it, or there is no doubt."""
+    return any(one.about is what and one.certain for one in answer.assumptions)

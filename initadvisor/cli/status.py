@@ -154,6 +154,7 @@ def _transaction(transaction: Transaction) -> dict[str, Any]:
 
 
 _LATEST = 5
+_INDENT = "  "
 _TO_DO = {
     Duty.WAIT: "waits for a boot",
     Duty.REPLACE: "was interrupted; initadvisor settle finishes it",
@@ -167,15 +168,15 @@ def print_status(found: Status) -> None:
         _print_published(found.published_at_s)
     if found.configured:
         source = shown(found.configured.source)
-        click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
+        _print_line(f"Configured: {shown(str(found.configured.setting))} ({source})")
         for warning in found.configured.warnings:
-            click.echo(f"  {shown(warning)}")
+            print_paragraph(shown(warning), first=_INDENT, others=_INDENT)
     if found.enabled.units is not None:
-        click.echo(f"Enabled: {_enabled(found.enabled.units, found.enabled.policy)}")
+        _print_line(f"Enabled: {_enabled(found.enabled.units, found.enabled.policy)}")
     _print_running(found.running)
     _print_entries(found.entries)
     if found.kernels:
-        click.echo(f"Room on {shown(found.kernels.words)}")
+        _print_line(f"Room on {shown(found.kernels.words)}")
     reached = [stage for stage in found.stages if stage.words or stage.at_s is not None]
     print_list("By itself", [_reached(stage) for stage in reached])
     print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])
@@ -186,6 +187,10 @@ def print_status(found: Status) -> None:
         _print_backups(found.backups)
     print_list("Not in this system's records", [_left(left) for left in found.unrecorded])
     print_list("Worth knowing", found.notes)
+
+
+def _print_line(text: str) -> None:
+    print_paragraph(text, others=_INDENT)
 
 
 def _reached(found: StageReached) -> str:
@@ -216,15 +221,15 @@ def _local(at_s: int) -> datetime:
 
 def _print_running(running: RunningBoot) -> None:
     if running.certainty is None:
-        click.echo(f"This boot used: not known ({shown(running.reason)})")
+        _print_line(f"This boot used: not known ({shown(running.reason)})")
         return
     setting = f"{shown(str(running.setting))}, " if running.setting else ""
-    click.echo(f"This boot used: {setting}{running.certainty} ({shown(running.reason)})")
+    _print_line(f"This boot used: {setting}{running.certainty} ({shown(running.reason)})")
 
 
 def _print_entries(entries: Entries) -> None:
     if entries.problem:
-        click.echo(f"Boot loader: {shown(entries.problem)}")
+        _print_line(f"Boot loader: {shown(entries.problem)}")
         return
     click.echo(f"Boot loader: {entries.loader}")
     if entries.default:

@@ -241,6 +241,7 @@ def _map(one: WinnersMap) -> dict[str, Any]:
             {
                 "value": row.value,
                 "best": [str(setting) for setting in row.best],
+                "as_good": [[str(setting) for setting in found] for found in row.as_good],
                 "ranges": _ranges(row.ranges),
             }
             for row in one.rows

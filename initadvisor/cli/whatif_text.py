@@ -174,16 +174,22 @@ def _print_map(one: WinnersMap) -> None:
         Table(
             titles=("", *(_rounded(value) for value in one.values)),
             rows=tuple(
-                (_rounded(row.value), *(str(setting) for setting in row.best)) for row in one.rows
+                (_rounded(row.value), *(_winner(settings) for settings in row.as_good))
+                for row in one.rows
             ),
         )
     )
 
 
+def _winner(as_good: Sequence[Setting]) -> str:
+    return f"{as_good[0]}{'=' if len(as_good) > 1 else ' '}"
+
+
 def _legend(answer: WhatIf) -> str:
     rule = answer.rule
     if answer.maps:
-        return "Settings that are as good as the best (see initadvisor-whatif(1)) are not shown."
+        todays = " Today's is named where it is one of them." if rule.today else ""
+        return f"= others are as good (see initadvisor-whatif(1)).{todays}"
     if rule.by_size:
         return (
             "* the smallest; = as small: larger by at most "

@@ -210,6 +210,8 @@ def key_values(name: str) -> tuple[str, ...]:
     default = getattr(Config(), _KEYS[table][key][0])
     if isinstance(default, bool):
         return ("true", "false")
+    if key == "person_resets":
+        return ("true", "false", *Restart)
     return tuple(map(str, type(default))) if isinstance(default, StrEnum) else ()
 
 
@@ -278,10 +280,11 @@ def _true_or_false(value: object) -> bool:
 def _consent(value: object) -> frozenset[Restart]:
     if isinstance(value, bool):
         return frozenset(Restart if value else ())
-    if not isinstance(value, list) or not set(map(str, value)) <= set(Restart):
-        msg = f"{value!r} is neither true nor false, nor a list of: {', '.join(Restart)}"
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not set(map(str, words)) <= set(Restart):
+        msg = f"{value!r} is neither true nor false, nor of: {', '.join(Restart)}"
         raise ValueError(msg)
-    return frozenset(Restart(str(word)) for word in value)
+    return frozenset(Restart(str(word)) for word in words)
 
 
 def _megabytes(value: object) -> int:

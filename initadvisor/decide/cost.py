@@ -171,6 +171,11 @@ class DecidingFact:
     settled: float
     ranges: tuple[BestRange, ...]
 
+    @property
+    def decides(self) -> bool:
+        """Whether knowing it may change what is best, and settle that."""
+        return self.settled > 0 and len(self.ranges) > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:

@@ -125,8 +125,7 @@ def rank_settings(
     """Return what every choice costs, which is the best and which are as good; in their order."""
     scores = [_score(choice, conditions, rule) for choice in choices]
     best = scores.index(min(scores))
-    counts = choices[_counting(choices, best, rule)]
-    limit = _limit(scores[best], _score(replace(counts, extra_ms=0.0), conditions, rule), rule)
+    limit = _as_good_up_to(choices, scores, conditions, rule)
     return tuple(
         SettingRank(
             setting=choice.setting,
@@ -138,9 +137,25 @@ def rank_settings(
     )
 
 
-def best_setting(choices: Sequence[SettingFigures], conditions: Conditions, rule: Rule) -> Setting:
-    """Return the best of the choices; of equal ones the first."""
-    return min(choices, key=lambda choice: _score(choice, conditions, rule)).setting
+def best_settings(
+    choices: Sequence[SettingFigures], conditions: Conditions, rule: Rule
+) -> tuple[Setting, ...]:
+    """Return the best of the choices and those that are as good, the best first."""
+    scores = [_score(choice, conditions, rule) for choice in choices]
+    limit = _as_good_up_to(choices, scores, conditions, rule)
+    ranked = sorted(zip(scores, choices, strict=True), key=lambda one: one[0])
+    return tuple(choice.setting for score, choice in ranked if score <= limit)
+
+
+def _as_good_up_to(
+    choices: Sequence[SettingFigures],
+    scores: Sequence[float],
+    conditions: Conditions,
+    rule: Rule,
+) -> float:
+    best = scores.index(min(scores))
+    counts = choices[_counting(choices, best, rule)]
+    return _limit(scores[best], _score(replace(counts, extra_ms=0.0), conditions, rule), rule)
 
 
 def best_along(
@@ -406,11 +421,16 @@ class Comparison:
         span: Span,
         values: Sequence[float],
     ) -> MapRow:
+        found = [
+            best_settings(self.choices, changed(conditions, across, one), self.rule)
+            for one in values
+        ]
         return MapRow(
             value=value,
-            best=tuple(
-                best_setting(self.choices, changed(conditions, across, one), self.rule)
-                for one in values
+            best=tuple(best for best, *_ in found),
+            as_good=tuple(
+                tuple(sorted(settings, key=lambda one: one != self.rule.today))
+                for settings in found
             ),
             ranges=best_along(self.choices, conditions, across, span, self.rule),
         )

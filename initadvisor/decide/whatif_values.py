@@ -127,11 +127,13 @@ class WhatIfLine:
 class MapRow:
     """The best settings for one value of the condition that goes down a map.
 
-    ``best`` has one for each value across, ``ranges`` where exactly one follows another.
+    ``as_good`` has for each value across those that are as good as the best, today's first, then
+    the best; ``best`` the best alone, ``ranges`` where exactly one follows another.
     """
 
     value: float
     best: tuple[Setting, ...]
+    as_good: tuple[tuple[Setting, ...], ...]
     ranges: tuple[BestRange, ...]
 
 

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from initadvisor.decide.cost import Factor, Outcome
-from initadvisor.decide.whatif import best_along, best_setting, changed
+from initadvisor.decide.whatif import best_along, best_settings, changed
 from initadvisor.decide.whatif_values import Span
 from initadvisor.report.bars import here
 from initadvisor.report.page import PRESETS, page
@@ -121,7 +121,7 @@ def test_presets_stand_for_disks_and_this_machine(
             assert page.inner_text("#speed-value") == f"{disk.read_mb_s.mean:.0f} MB/s"
             assert not page.is_visible("#why")
             at = changed(here(model), Factor.LOADER, disk.read_mb_s.mean)
-            expected = str(best_setting(model.choices, at, model.rule))
+            expected = str(best_settings(model.choices, at, model.rule)[0])
             assert page.inner_text("#winner") == expected
             assert page.inner_text("#now").startswith(f"{expected} costs a boot least: ")
             assert page.inner_text(".bars .best th a") == expected
@@ -152,7 +152,7 @@ def test_what_others_measured_is_compared_by_the_same_sliders(
             assert not page.is_visible("#why")
             for speed in (1.0, 3.0, 100.0, 4000.0):
                 at = replace(here(model), read_mb_s=speed, shadow_ms=0.0)
-                assert put(page, "speed", speed) == str(best_setting(table.choices, at, rule))
+                assert put(page, "speed", speed) == str(best_settings(table.choices, at, rule)[0])
         page.select_option("#table", label="this machine")
         assert page.inner_text(".bars tbody") == before
         assert page.is_visible("#why")

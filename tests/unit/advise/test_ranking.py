@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.advise.boots import BootContext
-from initadvisor.advise.decision_input import DecisionInput, Unpacking
+from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
-from initadvisor.advise.ranking import RankedCandidates
+from initadvisor.advise.ranking import RankedCandidates, summarise
 from initadvisor.candidates.estimates import SampledCandidate
 from initadvisor.candidates.search_space import Candidate
 from initadvisor.core.codecs import Codec
@@ -138,6 +138,18 @@ def test_what_saves_most_comes_first_and_what_may_not_be_chosen_last() -> None:
     assert order(Objective.BOOT, refused="cat") == ["lz4", "zstd", "cat"]
     by_size = order(Objective.SIZE)
     assert by_size == sorted(by_size, key=lambda name: contender(name).size.median)
+
+
+def test_the_best_guess_is_the_first_row_whatever_shows_more() -> None:
+    decision_input = case(LabEvidence())
+    result = decision_result(decision_input)
+    for guess in ("zstd", "lz4"):
+        decision = replace(result.decision, guess=Setting.parse(guess))
+        found = summarise(decision_input, replace(result, decision=decision)).rows
+        assert [str(row.setting) for row in found] == [
+            guess,
+            *(name for name in ("cat", "lz4", "zstd") if name != guess),
+        ]
 
 
 def test_without_a_lab_everything_is_bench() -> None:

@@ -153,11 +153,13 @@ def test_what_is_configured_of_the_machine_holds_unless_an_option_says_otherwise
         assert not answer.installed
         return "; ".join([*(one.text for one in answer.assumptions), *answer.given])
 
-    assert "33 MB/s, as given" in told()
-    assert "44 ms, as given" in told()
+    assert "33 MB/s, from /etc/initadvisor.toml" in told()
+    assert "44 ms, from /etc/initadvisor.toml" in told()
     assert "22 MB/s, as given" in told(read_speed_mb_s=22)
     assert "0 ms, as given" in told(overlap_ms=0)
-    assert told(read_speed_mb_s=22).endswith("; read speed 22 MB/s; overlap 44 ms")
+    assert told(read_speed_mb_s=22).endswith(
+        "; read speed 22 MB/s; overlap 44 ms (/etc/initadvisor.toml)"
+    )
 
 
 def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) -> None:

@@ -20,12 +20,14 @@ from initadvisor.decide.cost import Factor, Outcome
 from initadvisor.decide.upgrades import PaceSource, UpgradePace
 from initadvisor.decide.whatif_values import Span
 from initadvisor.host import Host
+from initadvisor.host.configuration import load_config
 from initadvisor.image.contents import Lint, Verdict
 from initadvisor.lab.observing import Unseen
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.answers import LZ4, ZSTD, answer, decision, figure
 
 if TYPE_CHECKING:
+    from initadvisor.advise.recommend import Request
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.decide.whatif_values import WhatIf
 
@@ -101,8 +103,15 @@ def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> 
     assert "50 ms, as given" in said
 
 
-@pytest.mark.usefixtures("machine")
-def test_the_overlap_that_is_configured_is_this_machine_s(host: Host, table: str) -> None:
+def test_the_overlap_that_is_configured_is_this_machine_s(
+    host: Host, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_recommend_has_it(host: Host, request: Request, **_: object) -> Recommendation:
+        overlap_ms = load_config(host).overlap_ms if request.overlap_ms is None else 0.0
+        assert overlap_ms is not None
+        return replace(recommendation(), overlap_ms=figure(*[overlap_ms] * 3))
+
+    monkeypatch.setattr(recommend_module, "recommend", as_recommend_has_it)
     host.path("/etc").mkdir()
     host.path("/etc/initadvisor.toml").write_text("[machine]\noverlap_ms = 70\n")
     for question, overlap_ms, places in (
@@ -140,6 +149,8 @@ def test_two_ranges_are_a_map_whose_rows_agree_with_their_stretches(host: Host, 
         Question(table=table, cpu_scale=Span(low=0.5, high=4), read_speed_mb_s=FIXED),
     )
     (one,) = found.maps
+    for row in one.rows:  # in a table, where nothing is today's, the best stands first
+        assert [settings[0] for settings in row.as_good] == list(row.best)
     assert (one.across, one.down, one.medium) == (Factor.LOADER, Factor.CPU, "")
     assert (one.values[0], one.values[-1]) == (20, 2000)
     assert (one.rows[0].value, one.rows[-1].value) == (0.5, 4)
@@ -148,6 +159,19 @@ def test_two_ranges_are_a_map_whose_rows_agree_with_their_stretches(host: Host, 
             assert best in [s.setting for s in row.ranges if s.low <= value <= s.high]
     # The slower the processor, the earlier reading more is worth it.
     assert one.rows[0].ranges[0].high > one.rows[-1].ranges[0].high
+
+
+def test_a_map_names_todays_setting_where_it_is_as_good(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recommendation()
+    alike = tuple(replace(row, size_bytes=40_000_000 + n) for n, row in enumerate(made.rows))
+    monkeypatch.setattr(recommend_module, "recommend", lambda *_, **__: replace(made, rows=alike))
+    (one,) = asked(host, Question(read_speed_mb_s=FIXED, cpu_scale=Span(low=1, high=2))).maps
+    for row in one.rows:
+        assert {settings[0] for settings in row.as_good} == {made.baseline}
+        assert {frozenset(settings) for settings in row.as_good} == {frozenset({ZSTD, LZ4})}
+        assert set(row.best) == {LZ4}
 
 
 def test_a_map_without_speeds_is_drawn_for_each_disk(host: Host, table: str) -> None:

@@ -128,7 +128,7 @@ def test_without_a_setting_the_advice_is_taken(
     assert plan.setting == _LZ4
     assert plan.edits
     assert plan.why == (
-        "recommended now for the objective boot, evidence: predicted, overlap 3 ms as given"
+        "recommended now for the objective boot, evidence: predicted, given: overlap 3 ms"
     )
 
 

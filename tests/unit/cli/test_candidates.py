@@ -17,6 +17,7 @@ from initadvisor.cli.candidates import candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.settings import Setting
+from initadvisor.generators import unknown
 from initadvisor.host import Host
 from tests.fakes.compressors import fake_compressors
 from tests.fakes.scripts import SHELLS, ShellRunner
@@ -89,6 +90,21 @@ def test_all_adds_the_slow_codecs(image: Path) -> None:
     some = {c["setting"] for c in document("build", "--image", image)["candidates"]}
     everything = {c["setting"] for c in document("build", "--image", image, "--all")["candidates"]}
     assert everything - some == {"bzip2", "lzma"}
+
+
+def test_what_the_generator_cannot_be_configured_for_is_built_with_all_only(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "there are no uncompressed images"
+    cat = Setting(Codec.CAT)
+    monkeypatch.setattr(unknown, "unusable", lambda _, one: reason if one == cat else None)
+    built = document("build", "--image", image)
+    assert {"setting": "cat", "reason": reason} in built["skipped"]
+    assert "cat" not in {one["setting"] for one in built["candidates"]}
+    (listed,) = document("list", "--image", image)["images"]
+    assert {row["setting"] for row in listed["settings"] if row["state"] == "unusable"} == {"cat"}
+    everything = document("build", "--image", image, "--all")["candidates"]
+    assert "cat" in {one["setting"] for one in everything}
 
 
 def test_list_shows_every_setting_built_or_not(image: Path) -> None:

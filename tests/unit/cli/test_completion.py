@@ -10,6 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from initadvisor.cli import COMMANDS, root
+from initadvisor.core.config import Config
+from initadvisor.core.config_text import parse_value
 from initadvisor.records.lab import Engine
 from tests.fixtures.checkout import ROOT
 from tests.fixtures.waiting import HANGS_S
@@ -49,6 +51,10 @@ def test_settings_tables_and_keys_are_offered() -> None:
     assert offered("config", "set", "daemon.policy", "") == {"advise", "try", "apply"}
     assert offered("config", "set", "daemon.motd", "t") == {"true"}
     assert offered("config", "set", "machine.overlap_ms", "") == set()
+    values = offered("config", "set", "daemon.person_resets", "")
+    assert {"true", "guard"} <= values
+    for value in values:  # each is one that the key takes
+        Config.from_tables({"daemon": {"person_resets": parse_value(value)}}, source="a test")
 
 
 def test_what_shells_read_is_what_the_commands_say(tmp_path: Path) -> None:

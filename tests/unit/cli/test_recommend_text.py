@@ -199,6 +199,30 @@ def test_by_size_the_smallest_comes_first_and_time_decides_nothing(
     assert sizes[0] == 20
 
 
+@pytest.mark.parametrize(
+    ("size_mb", "objective", "said", "cells"),
+    [
+        (34.54, Objective.SIZE, "5.5 MB smaller", ["34.5 MB", "40.0 MB"]),
+        (31.45, Objective.BOOT, "9 MB less room", ["31 MB", "40 MB"]),
+        (9.96, Objective.BOOT, "30 MB less room", ["10.0 MB", "40 MB"]),
+        (9.64, Objective.BOOT, "30.4 MB less room", ["9.6 MB", "40 MB"]),
+    ],
+)
+def test_what_sizes_differ_by_is_what_the_sizes_of_the_table_do(
+    size_mb: float,
+    objective: Objective,
+    said: str,
+    cells: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = answer(decision(Outcome.SWITCH, saving=GAIN), objective=objective)
+    todays = replace(made.rows[1], size_bytes=40_040_000)
+    rows = (replace(made.rows[0], size_bytes=int(size_mb * 1e6)), todays)
+    lines = screen(replace(made, rows=rows), capsys)
+    assert any(said in line for line in lines)
+    assert all(any(f"{cell}  " in line for line in lines) for cell in cells)
+
+
 def test_by_size_the_saved_room_and_the_price_are_said() -> None:
     prices = {
         figure(-474, -814, -231): "but boots 474 ms later (95 %: 231 to 814 ms later)",
@@ -278,6 +302,16 @@ def test_what_a_user_may_know_is_said_to_decide(capsys: pytest.CaptureFixture[st
     assert others[-1] == (
         "Next: this command with --read-speed MB/S, if you know the loader speed there"
     )
+    built = replace(undecided, installed=False, unbuilt=())
+    assert screen(built, capsys)[-1].startswith("Next: this command with --read-speed MB/S")
+    for nothing in (
+        replace(LOADER_DECIDES, settled=0.0),
+        replace(LOADER_DECIDES, ranges=LOADER_DECIDES.ranges[:1]),
+    ):
+        last = screen(replace(built, deciding=nothing), capsys)[-1]
+        assert last == "Next: ask on the machine that boots this image; its boots tell more"
+        here = screen(replace(undecided, unbuilt=(), deciding=nothing), capsys)
+        assert not any(line.startswith("Next") for line in here)
     of_kernel = replace(LOADER_DECIDES, factor=Factor.CPU)
     throughout = replace(LOADER_DECIDES, ranges=LOADER_DECIDES.ranges[:1])
     for fact in (of_kernel, throughout):
@@ -383,7 +417,8 @@ def test_why_unpacking_sooner_saves_nothing_is_said(capsys: pytest.CaptureFixtur
     assert said in screen(replace(made, overlap_ms=figure(400, 300, 500)), capsys)
     for overlap in (None, figure(400, 250, 500)):  # today's takes up to 260 ms
         others = screen(replace(made, overlap_ms=overlap), capsys)
-        assert not any("costs nothing" in line for line in others)
+        assert not any(line.startswith("Unpacking within") for line in others)
+    assert "Assumed: overlap (how long unpacking costs nothing; --explain)." in screen(made, capsys)
 
 
 def test_where_only_ascii_can_be_shown_bars_are_ascii(monkeypatch: pytest.MonkeyPatch) -> None:

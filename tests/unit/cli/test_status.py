@@ -76,6 +76,19 @@ def test_status_of_a_machine_to_which_nothing_was_done(machine: Machine) -> None
     assert "By itself" not in said
 
 
+def test_status_has_room_in_80_columns(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    del machine
+    reason = "the kernel's command line names an image that is not among those of this machine"
+
+    def problem(*_: object) -> None:
+        raise UnsafeError(reason)
+
+    monkeypatch.setattr(FakeLoader, "default_entry", problem)
+    lines = CliRunner().invoke(status).stdout.splitlines()
+    assert "  " in {line[:2] for line in lines}
+    assert max(map(len, lines)) <= 80
+
+
 def test_status_shows_how_far_the_daemon_has_come(machine: Machine) -> None:
     note_refusal(machine, Policy.APPLY, "it was undone", at_s=200)
     applied_setting(machine, _ZSTD)

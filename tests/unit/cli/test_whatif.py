@@ -118,8 +118,9 @@ def test_two_ranges_show_a_map(table: str) -> None:
     shown = call("--table", table, "--read-speed", "20..2000", "--cpu-scale", "0.1..10").stdout
     assert "read speed across (MB/s), time the processor takes down (x)" in shown
     first, last = line_of(shown, "0.1 "), line_of(shown, "10 ")
-    assert first[1:3] == ["xz", "xz"]
+    assert first[1:3] == ["xz=", "xz="]
     assert last[-2:] == ["lz4", "-9"]
+    assert "= others are as good" in shown
 
 
 def test_json_has_figures_with_bounds_where_they_are_known(table: str) -> None:

@@ -15,7 +15,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Factor
 from initadvisor.decide.whatif import (
     best_along,
-    best_setting,
+    best_settings,
     cost_ms,
     rank_settings,
     suitable_along,
@@ -144,7 +144,7 @@ def test_standings_agree_with_the_best_setting(
     place = ReadMedium(name="", read_mb_s=exact(held.read_mb_s))
     found = rank_settings(field, held, place, RULE)
     (best,) = [one for one in found if one.best]
-    assert best.setting == best_setting(field, held, RULE)
+    assert best.setting == best_settings(field, held, RULE)[0]
     assert best.as_good
     assert best.cost_ms.mean == min(one.cost_ms.mean for one in found)
     assert [one.setting for one in found] == [one.setting for one in field]
