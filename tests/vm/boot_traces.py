@@ -10,15 +10,12 @@ of /sys and /proc that tell of it, systemd's account of it, and what there is to
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import io
 import json
 import re
-import subprocess
 import tarfile
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +26,10 @@ from tests.vm.boot import Then, boot
 from tests.vm.guest import Guest, Loader, Recipe, guest
 from tests.vm.kexec import KEXEC
 from tests.vm.machine import Machine
+from tests.vm.tpm import tpm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tests.vm.boot import Boot
 
@@ -142,25 +140,9 @@ def record(name: str, way: Way, directory: Path) -> None:
 
 
 def _boot(copy: Guest, script: str) -> Boot:
-    with _tpm() as socket:
+    with tempfile.TemporaryDirectory(prefix="tpm-") as state, tpm(Path(state)) as socket:
         machine = Machine(bare_metal=True, tpm=socket)
         return boot(copy, machine, script=script, then=Then.POWER_OFF)
-
-
-@contextlib.contextmanager
-def _tpm() -> Iterator[Path]:
-    """Start a TPM that is new every time, and yield where it listens."""
-    with tempfile.TemporaryDirectory(prefix="tpm-") as state:
-        socket = Path(state) / "socket"
-        argv = ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={state}"]
-        argv += ["--ctrl", f"type=unixio,path={socket}", "--flags", "startup-clear"]
-        with subprocess.Popen(argv) as process:
-            try:
-                while process.poll() is None and not socket.exists():
-                    time.sleep(0.05)
-                yield socket
-            finally:
-                process.terminate()
 
 
 def main() -> None:
