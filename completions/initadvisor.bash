@@ -24,7 +24,7 @@ _initadvisor() {
     'recommend --objective' | 'report --objective' | 'whatif --objective' | 'config set recommend.objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
     'apply --variant') offered=(this-machine in-use no-unused no-graphics no-splash no-hwdb own-microcode modules-compressed modules-decompressed) ;;
-    'report --table' | 'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 arm-lzo-2010 at91-nand-2012 panda-mmc-2012 debian-programs-2021 guest-laptop guest-desktop dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
+    'report --table' | 'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 arm-lzo-2010 at91-nand-2012 panda-mmc-2012 debian-programs-2021 guest-laptop guest-desktop dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud tools-trixie-laptop arch-trixie-laptop) files=yes ;;
     'lab --engine') offered=(kvm uml tcg) ;;
     'candidates sweep --codec') offered=(gzip bzip2 lzma xz lzop lz4 zstd) ;;
     'config set daemon.person_resets') offered=(true false guard watchdog) ;;

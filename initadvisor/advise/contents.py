@@ -293,6 +293,6 @@ def largest_excess(cost: ContentsCost, saving_ms: float) -> str | None:
     kind = str(first.use.kind)
     return (
         f"{kind[0].upper()}{kind[1:]}: {first.use.stored_bytes / 1e6:.0f} of "
-        f"{cost.image_bytes / 1e6:.0f} MB, {first.boot_ms.middle:.0f} ms to read and unpack: "
-        "see initadvisor contents"
+        f"{cost.image_bytes / 1e6:.0f} MB, {first.boot_ms.middle:.0f} ms to read and unpack "
+        "(initadvisor contents)"
     )

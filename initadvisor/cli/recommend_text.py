@@ -589,7 +589,7 @@ def _next(answer: Recommendation) -> Iterator[str]:
         yield f"Next: {again} --objective boot   leaves out what builds take"
     elif decision.outcome is Outcome.SWITCH and answer.installed:
         command = shlex.join(["apply", str(decision.setting), "--confirm"])
-        yield f"Next: sudo initadvisor {command}   switches, after one trial boot"
+        yield f"Next: sudo initadvisor {command}   switches, after a trial boot"
     elif decision.outcome is Outcome.SWITCH and not answer.sample:
         yield "Next: ask on the machine that boots this image; only there it can be applied"
     elif decision.outcome is Outcome.UNDECIDED:

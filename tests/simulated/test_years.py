@@ -7,7 +7,7 @@ import pytest
 from benchmarks.years import MONTHS, YearJob, simulate_year, summed
 from initadvisor.core.config import Config, Policy
 
-NUMBERS, BOOTS = (9, 12), 4
+NUMBERS, BOOTS = (9, 87), 4
 """Years with trials, power cuts, boots that do not come back, and switches."""
 
 
@@ -27,7 +27,7 @@ def test_a_machine_always_boots_and_is_tried_no_more_than_allowed(policy: Policy
 
 
 def test_what_boots_of_one_kernel_told_is_enough_for_the_next() -> None:
-    found = simulate_year(YearJob(seed=1, number=83, boots=BOOTS))
+    found = simulate_year(YearJob(seed=1, number=224, boots=BOOTS))
     assert found.trial_boots == found.most_trials > 0
     assert found.with_trial == 0, "all of them were of the first kernel"
     assert (found.switches, found.decided, found.decided_right) == (1, MONTHS, MONTHS)

@@ -368,7 +368,7 @@ def test_the_first_line_is_the_verdict_and_the_last_what_to_do(
     lines = screen(answer(decision(Outcome.SWITCH, saving=GAIN)), capsys)
     assert lines[0].startswith("Switch to lz4 -9")
     assert lines[-1] == (
-        "Next: sudo initadvisor apply 'lz4 -9' --confirm   switches, after one trial boot"
+        "Next: sudo initadvisor apply 'lz4 -9' --confirm   switches, after a trial boot"
     )
 
 
