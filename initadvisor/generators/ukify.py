@@ -147,11 +147,18 @@ _PARTS = {
     ".cmdline": "--cmdline=@{}",
     ".splash": "--splash={}",
 }
-_CONFIGURATIONS = tuple(
-    f"{directory}/uki.conf"
-    for directory in ("/etc/kernel", "/run/kernel", "/usr/local/lib/kernel", "/usr/lib/kernel")
+_PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
+_CONFIGURATIONS = (
+    *(f"{place}/kernel/uki.conf" for place in _PLACES),
+    *(f"{place}/systemd/ukify.conf" for place in _PLACES),
 )
-"""Of which the first counts that is there (60-ukify.install of systemd 257)."""
+"""Of which the first counts that is there (60-ukify.install and ukify of systemd 257)."""
+
+_SBCTLS = ("/var/lib/sbctl/keys/db/db", "/usr/share/secureboot/keys/db/db")
+"""Where sbctl(8) keeps the pair it signs with: since 0.15, and before."""
+
+_MOST_BYTES = 1 << 20
+"""Of a configuration: one with every setting has a few KB."""
 
 
 def _by_parts(host: Host, image: InstalledImage, initramfs: Path, place: Path) -> PrivateBuild:
@@ -175,7 +182,8 @@ _SIGNING = re.compile(r"(SecureBoot|Signing|CertificateProvider)")
 
 def can_sign(host: Host) -> bool:
     """Tell whether ukify's configuration names a key to sign with for Secure Boot."""
-    return bool(_signing(host).keys() & {"SecureBootPrivateKey", "SecureBootCertificateName"})
+    signing = _signing(host)
+    return any(map(signing.get, ("SecureBootPrivateKey", "SecureBootCertificateName")))
 
 
 def make_addon(host: Host, words: Sequence[str], target: Path) -> None:
@@ -184,7 +192,7 @@ def make_addon(host: Host, words: Sequence[str], target: Path) -> None:
     Raises what ``build_privately`` does, ``UnsafeError`` where no configuration names a key.
     """
     if not can_sign(host):
-        raise no_key()
+        raise no_key(host)
     keys = "".join(f"{name}={value}\n" for name, value in _signing(host).items())
 
     def prepare(place: Path) -> PrivateBuild:
@@ -197,11 +205,24 @@ def make_addon(host: Host, words: Sequence[str], target: Path) -> None:
     build_privately(host, NAME, target, prepare)
 
 
-def no_key() -> UnsafeError:
+def no_key(host: Host) -> UnsafeError:
     """Return the refusal of a trial for which nothing can be signed."""
     msg = f"Secure Boot is on, and {_CONFIGURATIONS[0]} names no key to sign a trial's words with"
     keys = "SecureBootPrivateKey= and SecureBootCertificate="
-    return UnsafeError(msg, hint=f"name those that sign your images there: {keys} (ukify(1))")
+    hint = f"name those that sign your images there: {keys} (ukify(1))"
+    if found := next((path for path in _SBCTLS if exists(host, f"{path}.key")), None):
+        hint += f"; sbctl's are {found}.key and .pem"
+    return UnsafeError(msg, hint=hint)
+
+
+def _configured(path: Path) -> str:
+    """Return a configuration's text, as ``Host.read_text`` does; raises ``InitadvisorError``."""
+    with open_regular(path) as file, failing_as(f"cannot read {path}"):
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        msg = f"cannot read {path}: larger than {_MOST_BYTES} bytes"
+        raise UnsafeError(msg, hint="restore or remove it")
+    return content.decode(errors="replace")
 
 
 def _signing(host: Host) -> dict[str, str]:
@@ -221,7 +242,7 @@ def _signing(host: Host) -> dict[str, str]:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     path = _configuration(host)
     try:
-        parser.read_string((path and host.read_text(path)) or "")
+        parser.read_string(_configured(host.path(path)) if path else "")
     except ConfigParserError as err:
         msg = f"cannot read {path}: {' '.join(str(err).split())}"
         raise UnsafeError(msg, hint="ukify would not, either: mend it") from err

@@ -63,7 +63,7 @@ def require_can_sign(host: Host, default: BootEntry) -> None:
         msg = f"Secure Boot is on, and no trial's words can be signed: {UKIFY} is not installed"
         raise UnsafeError(msg, hint="install systemd-ukify")
     if not can_sign(host):
-        raise no_key()
+        raise no_key(host)
 
 
 def write_beside(host: Host, plan: TrialPlan) -> None:
