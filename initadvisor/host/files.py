@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from _typeshed import ReadableBuffer
 
@@ -137,10 +137,28 @@ def remove_durably(path: Path) -> None:
     clusters and kept the name: others write there then, and whoever removes the name takes it from
     them.
     """
+    _remove_held(path, Path.unlink)
+
+
+def remove_tree_durably(path: Path) -> None:
+    """Remove a file, or a directory with all that is in it, each as ``remove_durably`` does."""
+    if not _is_directory(path):
+        remove_durably(path)
+        return
+    for each in sorted(path.iterdir()):
+        remove_tree_durably(each)
+    _remove_held(path, Path.rmdir)
+
+
+def _remove_held(path: Path, remove: Callable[[Path], None]) -> None:
     with held_open(path):
-        path.unlink()
+        remove(path)
         sync_directory(path.parent)
     sync_directory(path.parent)  # with it, FAT writes which clusters are free (fs/fat/file.c)
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 @contextlib.contextmanager
@@ -307,7 +325,7 @@ def remove_whole(path: Path) -> None:
     """Remove a file or a link, if there is one, or a directory with all that is in it."""
     import shutil
 
-    if path.is_dir() and not path.is_symlink():
+    if _is_directory(path):
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

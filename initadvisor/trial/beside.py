@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.bootloaders.managed_files import write_whole
 from initadvisor.bootloaders.safety import ignores_options
-from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
+from initadvisor.core.errors import BadImageError, UnsafeError
 from initadvisor.firmware.signers import require_same_signers
 from initadvisor.generators.ukify import NAME as UKIFY
 from initadvisor.generators.ukify import can_sign, make_addon, no_key
@@ -27,6 +27,7 @@ from initadvisor.host.files import (
     free_bytes,
     make_directory,
     open_regular,
+    remove_tree_durably,
     remove_whole,
     sha256_of,
     sync_directory,
@@ -128,10 +129,9 @@ def take_down(host: Host, loader: BootLoader) -> bool:
 def remove_beside(host: Host, image: str) -> None:
     """Remove what is beside an image of ours; what is beside another is not ours."""
     directory = _directory(host, image)
-    if is_named_like_ours(Path(image).name) and directory.is_dir():
+    if is_named_like_ours(Path(image).name) and os.path.lexists(directory):
         with failing_as(f"cannot remove {directory}"):
-            remove_whole(directory)
-            sync_directory(directory.parent)
+            remove_tree_durably(directory)
 
 
 def _directory(host: Host, image: str) -> Path:
@@ -161,16 +161,24 @@ def _copy(source: Path, target: Path) -> None:
 def _made(host: Host, words: Sequence[str]) -> bytes:
     """Return an addon with these words."""
     place = host.cache_dir() / "addon"  # where a program outside of a unit's sandbox sees it
-    try:
-        remove_whole(place)
-        make_directory(place)
-        make_addon(host, words, place / _ADDON)
-        return (place / _ADDON).read_bytes()
-    except OSError as err:
-        msg = f"cannot make an addon in {place}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    finally:
-        remove_whole(place)
+    with failing_as(f"cannot make an addon in {place}"):
+        try:
+            remove_whole(place)
+            make_directory(place)
+            make_addon(host, words, place / _ADDON)
+            return _small(place / _ADDON)
+        finally:
+            remove_whole(place)
+
+
+def _small(addon: Path) -> bytes:
+    """Return a new addon's bytes; raises ``UnsafeError`` for more than any addon has."""
+    with addon.open("rb") as file:
+        content = file.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        msg = f"{UKIFY} makes an addon of more than {_LARGEST_BYTES} bytes"
+        raise UnsafeError(msg, hint="see what its configuration adds to it")
+    return content
 
 
 def _words(addon: Path) -> str | None:

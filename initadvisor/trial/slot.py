@@ -22,6 +22,7 @@ from initadvisor.host.files import (
 )
 from initadvisor.host.owner import owned_name, owner_of_host
 from initadvisor.host.storage.cold_read import drop_from_memory
+from initadvisor.trial.beside import remove_beside
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -111,7 +112,7 @@ def slot_fault(host: Host, slot: str, sha256: str) -> str:
 
 
 def clear_slot(host: Host, slot: str) -> None:
-    """Remove what lies there, whole or not; raises ``InitadvisorError``.
+    """Remove what lies there, whole or not, and what is beside it; raises ``InitadvisorError``.
 
     A directory stays: it is none of ours. Raises ``UnsafeError`` for another system's slot, too.
     """
@@ -119,6 +120,7 @@ def clear_slot(host: Host, slot: str) -> None:
     if slot != slot_beside(host, slot):
         msg = f"not removing {path}: it is no trial slot of this system's"
         raise UnsafeError(msg)
+    remove_beside(host, slot)
     try:
         if os.path.lexists(path) and not _is_directory(path):
             remove_durably(path)

@@ -19,6 +19,7 @@ from initadvisor.host.files import (
     open_regular,
     remove_durably,
     remove_partial,
+    remove_tree_durably,
     sha256_of,
     whole_file,
 )
@@ -121,6 +122,30 @@ def test_a_removed_file_is_kept_in_being_until_its_directory_was_synced(
     assert old not in open_inodes()
     with pytest.raises(FileNotFoundError):
         remove_durably(path)
+
+
+def test_what_is_removed_with_its_directory_is_kept_in_being_until_that_was_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "image.extra.d"
+    paths = (directory / "addon", directory)
+    directory.mkdir()
+    paths[0].write_bytes(b"addon")
+    (tmp_path / "link").symlink_to(directory)
+    remove_tree_durably(tmp_path / "link")
+    inodes = [path.stat().st_ino for path in paths]
+    held: list[tuple[bool, bool]] = []
+    real_fsync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real_fsync(descriptor)
+        at = len(held) // 2
+        held.append((paths[at].exists(), inodes[at] in open_inodes() - {inodes[1 - at]}))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    remove_tree_durably(directory)
+    assert held == [(False, True), (False, False)] * 2
+    assert names(tmp_path) == []
 
 
 def open_inodes() -> set[int]:

@@ -548,3 +548,16 @@ def test_an_addon_that_was_changed_is_not_armed_again(enforcing: Machine) -> Non
     first, again = read_campaign(enforcing.host).trial_boots
     assert "does not say its words since it was armed" in first.reason
     assert " ".join(again.armed_boot.extra_cmdline).encode() in written.read_bytes()
+
+
+def test_an_addon_goes_with_the_image_where_somebody_has_removed_the_entry(
+    enforcing: Machine,
+) -> None:
+    before = enforcing.tree()
+    beside(enforcing).write_bytes(b"what fsck.fat has made of it")
+    begin(enforcing)
+    (entry,) = enforcing.root.glob("efi/loader/entries/*-trial.conf")
+    entry.unlink()
+    stop(enforcing.host)
+    assert enforcing.tree() == before
+    assert not beside(enforcing).exists()
