@@ -316,7 +316,8 @@ def _depends(answer: Recommendation) -> Iterator[str]:
     first, last = fact.ranges[0], fact.ranges[-1]
     what, unit, _ = _TO_BE_KNOWN[fact.factor]
     yield (
-        f"It depends on the {what}: {first.setting} below {rounded(first.high)} {unit}, "
+        f"It depends {'' if fact.decides else 'most '}on the {what}: "
+        f"{first.setting} below {rounded(first.high)} {unit}, "
         f"{last.setting} above {rounded(last.low)} {unit}."
     )
 

@@ -312,6 +312,8 @@ def test_what_a_user_may_know_is_said_to_decide(capsys: pytest.CaptureFixture[st
         assert last == "Next: ask on the machine that boots this image; its boots tell more"
         here = screen(replace(undecided, unbuilt=(), deciding=nothing), capsys)
         assert not any(line.startswith("Next") for line in here)
+    not_alone = replace(undecided, deciding=replace(LOADER_DECIDES, settled=0.0))
+    assert said.replace("depends", "depends most") in screen(not_alone, capsys)
     of_kernel = replace(LOADER_DECIDES, factor=Factor.CPU)
     throughout = replace(LOADER_DECIDES, ranges=LOADER_DECIDES.ranges[:1])
     for fact in (of_kernel, throughout):
