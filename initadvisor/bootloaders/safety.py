@@ -192,7 +192,9 @@ def require_no_binding(host: Host, default_entry: Callable[[Host], BootEntry]) -
         if bound:
             registers = ", ".join(map(str, sorted(bound)))
             reason = f"{disk.device} is unlocked by a TPM that is bound to PCR {registers}"
-            remedy = "bind it to PCR 7, or have the passphrase at hand and override this"
+            other = "or PCR 11 by a signature that the image brings (ukify(1), PCRPrivateKey=), "
+            ways = f"PCR 7, {other if bound == {11} else ''}"
+            remedy = f"bind it to {ways}or have the passphrase at hand and override this"
             raise refused(RefusalKind.BOUND_TO_TPM, reason, remedy)
 
 

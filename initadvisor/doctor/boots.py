@@ -112,12 +112,12 @@ def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
     try:
         default = found.default_entry(host)
         path, _ = image_of(host, default)
+        require_can_sign(host, default)
         if default.is_uki and not can_unify(host):
             yield note(
                 f"no trials of {path}, a unified kernel image: ukify is not installed",
                 "install systemd-ukify; apply goes without it",
             )
-        require_can_sign(host, default)
     except NoDefaultBootError as err:
         yield obstacle(err.message, err.hint)
     except UnsafeError as err:
@@ -138,7 +138,7 @@ def unlocking(subject: CheckedMachine) -> Iterator[Finding]:
     try:
         require_no_binding(host, default_entry)
     except RefusedError as err:
-        yield note(err.refusal.reason, err.refusal.remedy)
+        yield note(err.refusal.reason, f"{err.refusal.remedy} (--ignore-unlocking)")
     else:
         names = ", ".join(devices)
         yield fine(f"{names}: no key of a TPM depends on what is booted")

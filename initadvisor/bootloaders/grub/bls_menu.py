@@ -148,7 +148,8 @@ def _directory(
 def _entries(host: Host, directory: str, variant: GrubVariant) -> Iterator[BlsEntry]:
     files = [path for path in listing(host, directory) if is_entry(path.name, variant)]
     if len(files) > _MOST_ENTRIES:
-        raise _unclear(directory, f"has more than {_MOST_ENTRIES} entries, too many to read")
+        why = f"has more than {_MOST_ENTRIES} entries, too many to read"
+        raise _unclear(directory, why, "remove those of kernels that are not there")
     for path in files:
         try:
             content = read_bytes(path) or b""

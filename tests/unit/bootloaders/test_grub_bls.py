@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.grub import bls_menu, grub
 from initadvisor.bootloaders.grub.bls import (
     GrubVariant,
     expanded,
@@ -251,6 +251,15 @@ def test_what_cannot_be_told_is_said(tmp_path: Path, old: str, new: str, words: 
     with pytest.raises(RefusedError, match=words) as caught:
         default(machine)
     assert caught.value.refusal.kind is RefusalKind.UNCLEAR_DEFAULT
+
+
+def test_of_too_many_entries_some_are_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bls_menu, "_MOST_ENTRIES", 3)
+    with pytest.raises(RefusedError, match="more than 3 entries") as caught:
+        default(bls_machine(tmp_path))
+    assert caught.value.refusal.remedy == "remove those of kernels that are not there"
 
 
 def test_a_counter_that_may_run_out_leaves_the_default_unclear(tmp_path: Path) -> None:

@@ -118,8 +118,10 @@ def test_a_signature_of_what_pcr_11_holds_comes_with_a_unified_image(
     if refused_for is None:
         require_unbound(machine)
         return
-    with pytest.raises(RefusedError, match=f"PCR {refused_for.removeprefix('PCR ')}$"):
+    with pytest.raises(RefusedError, match=f"PCR {refused_for.removeprefix('PCR ')}$") as caught:
         require_unbound(machine)
+    named = "by a signature that the image brings" in caught.value.refusal.remedy
+    assert named == (registers == [11])
 
 
 def test_the_user_may_override_it(tmp_path: Path) -> None:

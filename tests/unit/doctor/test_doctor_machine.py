@@ -12,6 +12,7 @@ from initadvisor.apply import room
 from initadvisor.apply.apply import ApplyChoices
 from initadvisor.bootloaders.grub import grub
 from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind, refused
 from initadvisor.core.settings import Setting
 from initadvisor.doctor import boots, software
@@ -76,6 +77,14 @@ def test_a_unified_image_is_worth_knowing(
     assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
     assert "a unified kernel image: ukify is not installed" in said_of(machine, Topic.LOADER)
 
+    def nothing_signs(_host: Host, _default: object) -> None:
+        msg = "nothing signs"
+        raise UnsafeError(msg)
+
+    monkeypatch.setattr(boots, "require_can_sign", nothing_signs)
+    assert "nothing signs" in said_of(machine, Topic.LOADER)
+    assert "apply goes without it" not in str(diagnose(machine)[Topic.LOADER])
+
 
 def test_files_that_grub_does_not_read_as_they_are_meant_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +138,8 @@ def test_a_bound_key_is_worth_knowing(machine: Machine, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(boots, "require_no_binding", bound)
     found = only(diagnose(machine), Topic.UNLOCKING, Grade.NOTE)
-    assert (found.text, found.advice) == ("bound to PCR 9", "bind it to PCR 7")
+    advice = "bind it to PCR 7 (--ignore-unlocking)"
+    assert (found.text, found.advice) == ("bound to PCR 9", advice)
 
 
 def test_too_little_room_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
