@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.entry import EntryKind, default_uki
 from initadvisor.bootloaders.managed_files import write_whole
 from initadvisor.bootloaders.safety import ignores_options
 from initadvisor.core.errors import BadImageError, UnsafeError
@@ -56,15 +56,27 @@ _SPARE_BYTES = 2 << 20
 
 def require_can_sign(host: Host, default: BootEntry) -> None:
     """Raise ``UnsafeError`` where a trial beside the default entry needs an addon, and none can be
-    made.
+    made that would count.
     """
     if not ignores_options(host, default):
         return
+    _require_signed(host, default)
     if host.runner.which(UKIFY) is None:
         msg = f"Secure Boot is on, and no trial's words can be signed: {UKIFY} is not installed"
         raise UnsafeError(msg, hint="install systemd-ukify")
     if not can_sign(host):
         raise no_key(host)
+
+
+def _require_signed(host: Host, default: BootEntry) -> None:
+    """Raise ``UnsafeError`` where nothing says who has to sign a trial's image and words.
+
+    The firmware starts an image without a signature where it was told that image's hash.
+    """
+    image = default.kernel.path
+    if not default_uki(host, image).signed:
+        msg = f"Secure Boot is on, and {image} has no signature: no trial's would start"
+        raise UnsafeError(msg, hint="have it signed with a key that the firmware trusts")
 
 
 def write_beside(host: Host, plan: TrialPlan) -> None:
@@ -109,6 +121,7 @@ def require_beside(host: Host, image: str, default: BootEntry, words: Sequence[s
         raise UnsafeError(msg, hint="begin the trial anew")
     if not ignores_options(host, default):
         return
+    _require_signed(host, default)
     if _words(addon) != " ".join(words):
         msg = f"not arming a boot of {image}: {addon} does not say its words"
         raise UnsafeError(msg, hint="begin the trial anew")

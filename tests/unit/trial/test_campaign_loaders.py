@@ -45,7 +45,7 @@ from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import LOADERS, Machine
 from tests.fixtures.logind import with_nobody
 from tests.fixtures.owners import OWNER
-from tests.fixtures.small_images import guarded_image
+from tests.fixtures.small_images import guarded_image, signed
 from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ def enforcing(of_uki: Case, monkeypatch: pytest.MonkeyPatch) -> Machine:
     write_variable(machine.root, "SetupMode", b"\0", GLOBAL)
     write(machine.root, "/etc/kernel/uki.conf", "[UKI]\nSecureBootPrivateKey=key\n")
     path = machine.host.path(machine.installed)
-    path.write_bytes(path.read_bytes() + _SIGNATURE)
+    path.write_bytes(signed(path.read_bytes()) + _SIGNATURE)
     monkeypatch.setattr(type(machine.programs), "which", with_ukify(type(machine.programs).which))
     monkeypatch.setattr(campaign_actions, "unify", ukify(lambda data: unified(data) + _SIGNATURE))
     monkeypatch.setattr(trial_beside, "make_addon", signed_addon)
@@ -487,6 +487,19 @@ def no_key(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     write(machine.root, "/etc/kernel/uki.conf", "[UKI]\nCmdline=quiet\n")
 
 
+def unsigned_default(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    monkeypatch.setattr(candidates, "prepared", None)
+    write(machine.root, UKI, unified(b"today's"))
+
+
+def unsigned_meanwhile(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    def make(host: Host, words: Sequence[str], target: Path) -> None:
+        signed_addon(host, words, target)
+        write(machine.root, UKI, unified(b"today's"))
+
+    monkeypatch.setattr(trial_beside, "make_addon", make)
+
+
 def no_ukify(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     monkeypatch.setattr(candidates, "prepared", None)
     which = with_ukify(type(machine.programs).which, place=None)
@@ -502,6 +515,8 @@ def no_ukify(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
         (no_room, "no room for"),
         (no_key, "uki.conf names no key"),
         (no_ukify, "ukify is not installed"),
+        (unsigned_default, "has no signature"),
+        (unsigned_meanwhile, "has no signature"),
     ],
 )
 def test_with_secure_boot_on_nothing_is_armed_that_would_not_start(
