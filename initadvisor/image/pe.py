@@ -191,7 +191,8 @@ def _first_profile(reader: Reader, count: int) -> dict[str, ByteRange]:
 
 
 def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:
-    """Yield name and place of each section."""
+    """Yield name and place of each section; they are of no more bytes than the file has."""
+    total_bytes = 0
     for _ in range(count):
         raw = reader.exactly(_SECTION_HEADER.size, "a PE file's section table")
         name, virtual, _, stored, offset = _SECTION_HEADER.unpack(raw)
@@ -200,4 +201,8 @@ def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:
         if offset + size > reader.end:
             reader.position = reader.end
             reader.fail_truncated(f"the PE section {text!r}")
+        total_bytes += size
+        if total_bytes > reader.end:
+            msg = "PE file whose sections overlap,"
+            raise BadImageError(msg, offset=reader.position)
         yield text, ByteRange(offset=offset, size_bytes=size)

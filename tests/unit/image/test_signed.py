@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from initadvisor.core.errors import BadImageError
 from initadvisor.image.pe import Uki, read_uki, sections_of_uki
 from tests.fixtures.images import pe
 from tests.fixtures.small_images import archive, signed, uki
@@ -51,3 +52,11 @@ def test_those_of_a_second_profile_are_told_too() -> None:
     found = sections_of_uki(io.BytesIO(image), len(image))
     assert [name for name, _ in found] == [name for name, _ in sections]
     assert read(image).command_line is None
+
+
+def test_sections_of_the_same_bytes_are_no_sections() -> None:
+    """To tell what is in each could take for ever."""
+    image = bytearray(pe([(".initrd", bytes(5000)), (".cmdline", b"quiet")]))
+    image[0x58 + 40 : 0x58 + 80] = image[0x58 : 0x58 + 40]
+    with pytest.raises(BadImageError, match="sections overlap"):
+        read(bytes(image))
