@@ -482,6 +482,7 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
 def _clear(host: Host) -> None:
     """Have no trial's entry, and the right one of the previous image, where nothing is pending."""
     if (loader := entry_loader(host)) is not None:
+        loader.disarm(host)  # what is selected has its image until then
         _clear_copy(host)
         remove_entry(host, loader, before_forgetting=try_to_settle_previous_entry)
 

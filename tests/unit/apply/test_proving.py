@@ -185,6 +185,25 @@ def test_a_copy_is_rehearsed_where_nothing_may_lie_beside_today_s_image(
     assert provable.installed() == (NEW, NEW_TEXT)
 
 
+def test_a_copy_that_is_selected_stays_until_that_is_taken_back(
+    provable: Provable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the record of it is lost, too."""
+    monkeypatch.setattr(proving, "ignores_options", lambda _host, _default: True)
+    provable.arm()
+    assert provable.loader.is_armed
+    selected: list[bool] = []
+
+    def cleared(_host: Host, _slot: str) -> None:
+        selected.append(provable.loader.is_armed)
+
+    monkeypatch.setattr(proving, "clear_slot", cleared)
+    monkeypatch.setattr(proving, "_proving", lambda _host: ())
+    monkeypatch.setattr(proving, "_waiting", lambda _host: ())
+    settle(provable.host)
+    assert selected == [False]
+
+
 def test_a_loader_that_was_tried_is_armed_with_the_new_image(rehearsed: Provable) -> None:
     rehearsed.arm()
     assert proof(rehearsed).stage is ProofStage.PROOF
