@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from tests.fixtures.arch_package import built_package, information_of
 from tests.fixtures.cache import made_once
 from tests.vm import arch, secure_boot
-from tests.vm.boot import Then, boot, running
+from tests.vm.boot import End, Then, boot, running
 from tests.vm.entries import default_entry
 from tests.vm.filesystems import Vfat, read, write
 from tests.vm.guest import Generator, Loader, Recipe, guest
 from tests.vm.installed import CHECKOUT, WHERE, compiled
 from tests.vm.loop_boots import GOES_ON, WATCHDOG, Told, left
+from tests.vm.loop_faults import change_armed_image, damage
 from tests.vm.loop_guest import (
     KERNEL_PACKAGE,
     NEXT_KERNEL_PACKAGE,
@@ -86,12 +87,16 @@ kill $telling
 class Closed:
     """What there was to see: in the boot that upgraded the kernel, and at the end of each after.
 
-    ``again``: in the boot that upgraded it once more, and in the next.
+    ``failed``: before ``boots``, up to the one after that of a candidate that panics. ``again``: in
+    the boot that upgraded it once more, and in the next. ``back``: in the boot after the one in
+    which somebody takes the change back.
     """
 
     upgraded: Told
     boots: tuple[Told, ...]
+    failed: tuple[Told, ...] = ()
     again: tuple[Told, ...] = ()
+    back: Told | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +119,23 @@ def closed(
     most_boots: int,
     settings: Sequence[str] = SETTINGS,
     again: bool = False,
+    faulty: bool = False,
     unified: Unified | None = None,
 ) -> Closed:
     """Have a guest upgrade its kernel, and reboot it until it has changed its setting.
 
     ``read_bytes_per_s``: of the disk that its images are on, None for as fast as it goes.
-    ``again``: have it upgrade its kernel once more then, and reboot it once. ``unified``: it boots
-    a unified kernel image.
+    ``again``: have it upgrade its kernel once more then, reboot it once, and take the change back.
+    ``faulty``: damage the first candidate that it is to boot, once. ``unified``: it boots a unified
+    kernel image.
     """
     loop = ClosedLoop.begun(generator, directory, read_bytes_per_s, settings, unified=unified)
     upgraded = loop.upgrade()
-    boots = loop.until_configured(upgraded, most_boots=most_boots)
+    failed = loop.until_failed(upgraded, most_boots=most_boots) if faulty else ()
+    boots = loop.until_configured((upgraded, *failed)[-1], most_boots=most_boots)
     more = (loop.upgrade_again(), loop.reboot()) if again else ()
-    return Closed(upgraded=upgraded, boots=boots, again=more)
+    back = loop.go_back() if again else None
+    return Closed(upgraded=upgraded, boots=boots, failed=failed, again=more, back=back)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,6 +212,13 @@ class ClosedLoop:
         assert _is_candidates(told), told.look["said"]
         return tuple(boots)
 
+    def until_failed(self, told: Told, *, most_boots: int) -> tuple[Told, ...]:
+        """Boot until a candidate was damaged, has panicked, and the default entry has booted."""
+        boots = self.until_armed(told, most_boots=most_boots)
+        change_armed_image(self.guest, damage)
+        assert self.fail().end is End.PANIC
+        return (*boots, self.reboot())
+
     def until_configured(self, told: Told, *, most_boots: int) -> tuple[Told, ...]:
         """Boot until the configuration is not what it was in ``told``."""
         before = told.look["configuration"]
@@ -211,6 +227,11 @@ class ClosedLoop:
             told = self.reboot()
             boots.append(told)
         return tuple(boots)
+
+    def go_back(self) -> Told:
+        """Boot, take the last change back, and boot."""
+        self.reboot(f"{_WORKED}\ninitadvisor rollback --confirm\n{AT_REST}")
+        return self.reboot()
 
     def reboot(self, script: str = _WORKED, *, hangs: bool = False) -> Told:
         """Boot to the end, and look; what ``hangs`` comes back by itself."""

@@ -248,7 +248,7 @@ def test_what_is_signed_goes_through_all_of_it_with_secure_boot_on(tmp_path: Pat
         assert told.boot.find("secureboot: Secure boot enabled")
     (tmp_path / "unsigned").mkdir()
     unsigned = Loop(guest, tmp_path / "unsigned", "").boot(
-        f"{secure_boot.ANOTHER_KEY}\n! {begin((GOOD_IN_UKI,), 1)}ls /sys/firmware/efi/efivars"
+        f"{secure_boot.ANOTHER_KEY}\n! {begin((GOOD_IN_UKI,), 1)}ls /sys/firmware/efi/efivars\n"
     )
     said = "\n".join(unsigned.boot.output)
     assert "is signed, and what was built is not signed with the same key" in said

@@ -33,14 +33,14 @@ _LINES = {
 """How a setting begins in the generator's configuration."""
 
 
-@pytest.mark.shows("kernel upgrade, trial boot, apply", "systemd-boot")
+@pytest.mark.shows("kernel upgrade, trial boot, apply, next kernel, rollback", "systemd-boot")
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply",
+    "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
     "systemd-boot with kernel-install",
     generator="dracut 106",
 )
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply",
+    "kernel upgrade, trial boot, apply, next kernel, rollback",
     "systemd-boot",
     generator="mkinitcpio 41",
     system="Debian 13, packages by pacman",
@@ -49,7 +49,14 @@ _LINES = {
 def test_a_slow_disk_s_winner_is_configured_by_nothing_but_reboots(
     generator: Generator, tmp_path: Path
 ) -> None:
-    outcome = closed(generator, tmp_path, SLOW_BYTES_PER_S, most_boots=_MOST_BOOTS, again=True)
+    """Of dracut's candidates one panics, which is none of its own doing."""
+    faulty = generator is Generator.DRACUT
+    outcome = closed(
+        *(generator, tmp_path, SLOW_BYTES_PER_S),
+        most_boots=_MOST_BOOTS,
+        again=True,
+        faulty=faulty,
+    )
     sizes = outcome.upgraded.look["candidates"]
     # What is read of lz4's image beyond zstd's takes longer than to unpack all of either.
     assert (sizes["lz4"] - sizes["zstd"]) / SLOW_BYTES_PER_S > 1
@@ -64,6 +71,8 @@ def test_a_slow_disk_s_winner_is_configured_by_nothing_but_reboots(
         assert told.look["configuration"] == outcome.boots[-1].look["configuration"]
         assert len(told.look["transactions"]) == len(outcome.boots[-1].look["transactions"])
     assert upgraded_again.look["image"] == after.look["image"]
+    _assert_failed(outcome, faulty=faulty)
+    _assert_back(outcome)
     _assert_nothing_failed(outcome)
 
 
@@ -80,16 +89,20 @@ def test_a_fast_disk_s_winner_is_what_unpacks_soonest(tmp_path: Path) -> None:
 
 
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply",
+    "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
     "systemd-boot, unified kernel image",
     generator="mkinitcpio 41",
     system="Debian 13, packages by pacman",
 )
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply",
+    "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
     "systemd-boot, unified kernel image",
     "systemd-boot, unified kernel image by ukify",
     "systemd-boot, signed unified kernel image by ukify, Secure Boot",
+    generator="dracut 106",
+)
+@pytest.mark.shows(
+    "kernel upgrade, trial boot, apply, next kernel, rollback",
     "firmware, unified kernel image by ukify",
     generator="dracut 106",
 )
@@ -101,7 +114,11 @@ def test_a_fast_disk_s_winner_is_what_unpacks_soonest(tmp_path: Path) -> None:
 def test_a_unified_kernel_image_s_winner_is_configured_too(
     unified: Unified, tmp_path: Path
 ) -> None:
-    """lz4 is not tried: what systemd's stub loads behind it would be lost."""
+    """lz4 is not tried: what systemd's stub loads behind it would be lost.
+
+    Where a loader has an entry for it, the first candidate panics, once.
+    """
+    faulty = not unified.by_firmware
     outcome = closed(
         unified.generator,
         tmp_path,
@@ -109,6 +126,7 @@ def test_a_unified_kernel_image_s_winner_is_configured_too(
         most_boots=_MOST_BOOTS,
         settings=("zstd", "lz4"),
         again=True,
+        faulty=faulty,
         unified=unified,
     )
     assert _configured(outcome, unified.generator) == "zstd"
@@ -117,7 +135,27 @@ def test_a_unified_kernel_image_s_winner_is_configured_too(
         assert armed(told) is None
         assert told.look["configuration"] == outcome.boots[-1].look["configuration"]
     assert upgraded_again.look["image"] == after.look["image"]
+    _assert_failed(outcome, faulty=faulty)
+    _assert_back(outcome)
     _assert_nothing_failed(outcome)
+
+
+def _assert_failed(outcome: Closed, *, faulty: bool) -> None:
+    """After the candidate that panicked nothing is other than before."""
+    assert bool(outcome.failed) is faulty
+    for told in outcome.failed:
+        assert told.look["configuration"] == outcome.upgraded.look["configuration"]
+        assert told.look["image"] == outcome.upgraded.look["image"]
+
+
+def _assert_back(outcome: Closed) -> None:
+    """What was taken back stays so: no policy undoes what a person does."""
+    assert outcome.back
+    look, before = outcome.back.look, outcome.upgraded.look
+    assert armed(outcome.back) is None
+    assert look["configuration"] == before["configuration"]
+    assert look["image"] != outcome.again[-1].look["image"]
+    assert look["slot"] == []
 
 
 def _configured(outcome: Closed, generator: Generator) -> str:
@@ -133,5 +171,7 @@ def _configured(outcome: Closed, generator: Generator) -> str:
 
 
 def _assert_nothing_failed(outcome: Closed) -> None:
-    for told in outcome.upgraded, *outcome.boots, *outcome.again:
+    assert outcome.back or not outcome.again
+    more = (outcome.back,) if outcome.back else ()
+    for told in outcome.upgraded, *outcome.failed, *outcome.boots, *outcome.again, *more:
         assert told.look["failed"] == []
