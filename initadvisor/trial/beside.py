@@ -90,9 +90,13 @@ def write_beside(host: Host, plan: TrialPlan) -> None:
         return
     remove_beside(host, image)
     target, sources = _directory(host, image), _files(_directory(host, like))
+    if plan.needs_addon and (name := next(filter(None, map(_outweighs, sources)), "")):
+        msg = f"{_directory(host, like) / name} would come behind a trial's words, or be for init"
+        raise UnsafeError(msg, hint=f"give it a name before {_ADDON}, and no -- in its words")
     if sources or plan.needs_addon:
         with failing_as(f"cannot have {target}"):
             target.mkdir(exist_ok=True)
+            sync_directory(target)  # on FAT its own clusters first, then the name that leads there
             sync_directory(target.parent)
             need = sum(source.stat().st_size for source in sources) + _SPARE_BYTES
             if free_bytes(target) < need:
@@ -145,6 +149,13 @@ def remove_beside(host: Host, image: str) -> None:
     if is_named_like_ours(Path(image).name) and os.path.lexists(directory):
         with failing_as(f"cannot remove {directory}"):
             remove_tree_durably(directory)
+
+
+def _outweighs(addon: Path) -> str:
+    """Return an addon's name where its words would count more than ours, else nothing."""
+    if not addon.name.endswith(".addon.efi"):
+        return ""
+    return addon.name if addon.name > _ADDON or "--" in (_words(addon) or "").split() else ""
 
 
 def _directory(host: Host, image: str) -> Path:

@@ -478,6 +478,16 @@ def other_words(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
     monkeypatch.setattr(trial_beside, "make_addon", make)
 
 
+def later_words(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    del monkeypatch
+    write(machine.root, f"{UKI}.extra.d/\u00e4.addon.efi", pe([(".cmdline", b"quiet")]))
+
+
+def words_for_init(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    del monkeypatch
+    write(machine.root, f"{UKI}.extra.d/init.addon.efi", pe([(".cmdline", b"quiet -- single")]))
+
+
 def no_room(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
     monkeypatch.setattr(trial_beside, "free_bytes", lambda _path: (2 << 20) - 1)
 
@@ -513,6 +523,8 @@ def no_ukify(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
         (unsigned_words, "is not signed"),
         (other_words, "does not say its words"),
         (no_room, "no room for"),
+        (later_words, "would come behind"),
+        (words_for_init, "or be for init"),
         (no_key, "uki.conf names no key"),
         (no_ukify, "ukify is not installed"),
         (unsigned_default, "has no signature"),
