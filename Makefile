@@ -17,7 +17,8 @@ check test: venv
 	@tools/setup test
 	@tools/run-tests $(BIN) $@
 
-# Every guest, power cut and fault; or those of one area: cuts, campaign, apply, loaders, loop, measure.
+# Every guest, power cut and fault; or those of one area: cuts, campaign, blscfg, ukify, unified,
+# secure_boot, apply, loaders, loop, measure.
 guests: venv
 	@tools/run-guests $(BIN) "$(AREA)"
 

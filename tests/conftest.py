@@ -8,8 +8,10 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests import failures
-from tests.fixtures.idle_programs import run_like_others
+pytest.register_assert_rewrite("tests.vm.loop_checks", "tests.vm.closed_checks")
+
+from tests import failures  # noqa: E402 - what is imported before is not rewritten
+from tests.fixtures.idle_programs import run_like_others  # noqa: E402
 
 _KINDS = ("vm", "tools")
 _LONGEST = ("test_story", "test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")

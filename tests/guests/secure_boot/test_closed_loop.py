@@ -1,0 +1,25 @@
+"""The loop closes by itself where the firmware starts nothing that is not signed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.vm.closed_checks import assert_unified_closes
+from tests.vm.unified import BY_UKIFY_SIGNED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+pytestmark = pytest.mark.vm
+
+
+@pytest.mark.shows(
+    "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
+    "systemd-boot, signed unified kernel image by ukify, Secure Boot",
+    generator="dracut 106",
+)
+def test_its_winner_is_configured(tmp_path: Path) -> None:
+    assert_unified_closes(BY_UKIFY_SIGNED, tmp_path)
