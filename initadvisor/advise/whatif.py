@@ -192,6 +192,11 @@ def _said(
             f"{_interval(place)} ({place.read_mb_s.source})"
             for place in places
         ]
+    if question.read_speed_mb_s is None and any(place.own for place in places):
+        said.append(
+            "this machine stands at the middle of what it may be: recommend weighs all of that, "
+            "and may advise another setting than what is best there"
+        )
     if Factor.CPU not in given:
         said.append("the processor is the one that the times to unpack are of")
     elif Factor.CPU not in question.ranges:
@@ -201,11 +206,10 @@ def _said(
         )
     if Factor.SHADOW not in given and overlap_ms:
         middle, low, high = map(three_digits, (overlap_ms.middle, overlap_ms.low, overlap_ms.high))
-        of = f", the middle of what it may be here ({low}..{high}; " if low != high else " ("
-        said.append(
-            f"the overlap is taken to be {middle} ms{of}{overlap_ms.source}); --overlap names "
-            "another"
-        )
+        of = f", the middle of what it may be here ({low}..{high}; {overlap_ms.source})"
+        exact = overlap_ms.low == overlap_ms.high
+        known = overlap_ms.source if exact else f"taken to be {middle} ms{of}"
+        said.append(f"the overlap is {known}; --overlap names another")
     elif Factor.SHADOW not in given:
         said.append(
             "the overlap is taken to be 0 ms: a boot waits for all of the unpacking, as most "

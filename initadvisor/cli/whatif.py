@@ -90,9 +90,9 @@ def whatif(
 ) -> None:
     """Say which setting would be best with another disk, processor or overlap.
 
-    Without options: on an NVMe disk, a SATA SSD and an SD card. A range shows from where to where
-    each setting is the best, two ranges a map. The images are this machine's, unless --table names
-    other sizes and times.
+    Without options: here, on an NVMe disk, a SATA SSD and an SD card. A range shows from where to
+    where each setting is the best, two ranges a map. The images are this machine's, unless --table
+    names other sizes and times.
     """
     if as_list:
         others = (read_speed, cpu_scale, overlap, table, image, objective)

@@ -119,11 +119,14 @@ def _columns_table(
     of_unpacking: bool,
     of_costs: bool,
 ) -> Table:
-    """Return the table, the cheapest of the first column first; what has intervals is asked for."""
-    order = sorted(
-        range(len(answer.choices)),
-        key=lambda number: columns[0].ranks[number].cost_ms.mean,
-    )
+    """Return the table, what is best in the first column first; what has intervals is asked for."""
+
+    def ranked_by(number: int) -> float:
+        if answer.rule.by_size:
+            return answer.choices[number].size_mb.mean
+        return columns[0].ranks[number].cost_ms.mean
+
+    order = sorted(range(len(answer.choices)), key=ranked_by)
     return Table(
         titles=(
             *("setting", "size MB", "unpack ms"),
@@ -197,9 +200,10 @@ def _legend(answer: WhatIf) -> str:
         )
     builds = " and the build's share" if answer.objective is Objective.BALANCED else ""
     return (
-        f"Costs are ms per boot: reading and waiting for the unpacking{builds}. * the best; = as "
-        f"good: dearer by at most {rule.tolerance_ms:g} ms or {100 * rule.tolerance_fraction:g} % "
-        f"of what {rule.today or 'the best'} takes to read and unpack. "
+        f"Costs are ms per boot: reading, then the longer of overlap and unpacking{builds}. * the "
+        f"best; = as good: dearer by at most {rule.tolerance_ms:g} ms or "
+        f"{100 * rule.tolerance_fraction:g} % of what {rule.today or 'the best'} takes to read "
+        "and unpack. "
         "Intervals are each setting's own; differences are known better."
     )
 

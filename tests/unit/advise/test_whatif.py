@@ -121,6 +121,8 @@ def test_the_overlap_that_is_configured_is_this_machine_s(
     ):
         columns = asked(host, question).columns
         assert [column.conditions.shadow_ms for column in columns] == [overlap_ms] * places
+    said = asked(host, Question()).assumptions
+    assert "the overlap is a test; --overlap names another" in said  # its figures are of that
 
 
 def test_a_range_of_speeds_is_one_line_with_its_crossing(host: Host, table: str) -> None:
@@ -230,6 +232,7 @@ def test_this_machine_s_loader_stands_beside_the_classic_disks(host: Host) -> No
     assert found.columns[0].conditions.read_mb_s == pytest.approx(500)
     here, nvme = (column.ranks[0].cost_ms for column in found.columns[:2])
     assert here.high - here.low > nvme.high - nvme.low
+    assert any("recommend weighs all of that" in line for line in found.assumptions)
 
 
 @pytest.mark.usefixtures("machine")
@@ -240,6 +243,7 @@ def test_with_another_processor_it_is_this_machine_s_disk_that_is_read(host: Hos
     assert [line.medium for line in found.lines] == ["this machine"]
     found = asked(host, Question(read_speed_mb_s=77))
     assert [column.title for column in found.columns] == ["77 MB/s"]
+    assert not any("recommend weighs all of that" in line for line in found.assumptions)
 
 
 def test_what_may_not_be_chosen_is_left_out_with_the_reason() -> None:

@@ -92,6 +92,16 @@ def test_three_disks_side_by_side_with_the_best_and_the_as_good_marked(table: st
     assert shown.isascii()
 
 
+def test_where_sizes_decide_the_smallest_is_the_first(table: str) -> None:
+    lines = call("--table", table, "--objective", "size").stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("setting")) + 1
+    assert [line.split("  ")[0] for line in lines[first : first + 3]] == [
+        "xz",
+        "zstd -19",
+        "lz4 -9",
+    ]
+
+
 def test_a_difference_within_the_tolerance_is_shown_as_equal(table: str) -> None:
     shown = call("--table", table, "--read-speed", "50").stdout
     assert line_of(shown, "zstd -19")[-1] == "900="
