@@ -69,7 +69,7 @@ _initadvisor_config_set() {
 _initadvisor_config() {
     local state line
     local -a commands=(
-        'set:Set KEY, such as machine.read_speed_mb_s, to VALUE in /etc/initadvisor.toml'
+        'set:Set KEY to VALUE in the file'
         'unset:Remove KEY from /etc/initadvisor.toml, so that its default holds'
     )
     _arguments -C \
@@ -335,7 +335,7 @@ _initadvisor_recommend() {
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
         '*--only=[Weigh only this; may be repeated]:only:_initadvisor_values_3' \
-        '--all[Weigh slow codecs, too, such as bzip2]' \
+        '--all[Show every setting with all figures; weigh slow codecs, too, such as bzip2]' \
         '--build[Build the candidates that may be the best, and weigh them again]' \
         '--lab[Build them, and let kernels unpack them in virtual machines before they are weighed]' \
         '--explain[Say why\: what decides, and what was assumed]' \

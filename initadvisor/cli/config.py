@@ -67,10 +67,10 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
 @click.argument("value", shell_complete=_values_beginning_with)
 @_JSON
 def set_(*, key: str, value: str, as_json: bool) -> None:
-    """Set KEY, such as machine.read_speed_mb_s, to VALUE in /etc/initadvisor.toml.
+    """Set KEY to VALUE in the file.
 
-    VALUE is written as in the file; a single word needs no quotes. Comments and all other lines
-    stay.
+    That is /etc/initadvisor.toml; keys are such as machine.read_speed_mb_s. VALUE is written as in
+    the file; a single word needs no quotes. Comments and all other lines stay.
     """
     from initadvisor.core.config_text import parse_value
     from initadvisor.host import Host

@@ -376,9 +376,9 @@ def plan_sentences(answer: Recommendation) -> Iterator[str]:
     decision, rival, plan = answer.decision, answer.rival, answer.plan
     if decision.outcome is Outcome.SWITCH and not decision.best and rival:
         yield (
-            f"Something else may be better still ({percent(1 - decision.best_probability)} "
-            f"likely), first of all {rival.setting}: against {decision.setting} it "
-            f"{_saves(rival.contrast)}."
+            "Something else may be better still by enough to matter "
+            f"({percent(1 - decision.best_probability)} likely), first of all {rival.setting}: "
+            f"against {decision.setting} it {_saves(rival.contrast)}."
         )
     if plan is not None:
         yield " ".join((_said(answer, plan), *_to_build(answer, plan)))

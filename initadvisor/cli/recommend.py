@@ -51,7 +51,12 @@ if TYPE_CHECKING:
     shell_complete=settings_beginning_with,
     help="Weigh only this; may be repeated.",
 )
-@click.option("--all", "everything", is_flag=True, help="Weigh slow codecs, too, such as bzip2.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show every setting with all figures; weigh slow codecs, too, such as bzip2.",
+)
 @click.option(
     "--build", is_flag=True, help="Build the candidates that may be the best, and weigh them again."
 )

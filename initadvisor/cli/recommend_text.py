@@ -84,7 +84,7 @@ def print_recommendation(answer: Recommendation, *, evidence: bool) -> None:
 
 def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
     sentence, *others = verdict(answer)
-    first = _first_lines(sentence)
+    first = _broken_before_interval(sentence)
     above = [*first, *_packed(others)]
     if answer.sample:
         click.echo("SAMPLE: not an initramfs of this machine; sizes and times are of a sample.")
@@ -121,8 +121,8 @@ def _lines(text: str) -> list[str]:
     return textwrap.wrap(text, _width(), break_long_words=False, break_on_hyphens=False)
 
 
-def _first_lines(sentence: str) -> list[str]:
-    """Return the verdict as the lines that it takes: an interval that is too much on its own."""
+def _broken_before_interval(sentence: str) -> list[str]:
+    """Return a sentence as the lines that it takes: an interval that is too much on its own."""
     said, bracket, interval = sentence.partition(_INTERVAL)
     if len(sentence) <= _width() or not bracket:
         return _lines(sentence)
@@ -136,7 +136,7 @@ def _packed(sentences: Sequence[str]) -> list[str]:
         if lines and len(lines[-1]) + len(f" {sentence}") <= _width():
             lines[-1] += f" {sentence}"
         else:
-            lines += _lines(sentence)
+            lines += _broken_before_interval(sentence)
     return lines
 
 
@@ -610,7 +610,8 @@ def _next_to_decide(answer: Recommendation, again: str) -> Iterator[str]:
         what = f"the {count} settings that" if count > 1 else f"{answer.unbuilt[0]}, which"
         yield f"Next: {again} --build   builds {what} may be best"
     elif plan and plan.purpose is Purpose.TODAY:
-        yield "Next: sudo initadvisor measure   records this boot, which tells most"
+        tells = "more" if any(_little(answer.decision.leader_saving_ms)) else "most"
+        yield f"Next: sudo initadvisor measure   records this boot, which tells {tells}"
     elif plan and plan.enough:
         yield (
             f"Next: sudo initadvisor trial start   decides it in about {boots(plan.count)} "

@@ -148,8 +148,8 @@ def test_where_no_boot_shows_the_loader_that_is_said_and_no_tie_claimed() -> Non
 def test_of_a_switch_that_is_not_settled_what_may_be_better_still_is_said() -> None:
     better, tells = plan_sentences(switched(settled=False, of=plan((CAT, 3))))
     assert better == (
-        "Something else may be better still (23 % likely), first of all cat: against lz4 -9 it "
-        "saves 3 (-5..12) ms."
+        "Something else may be better still by enough to matter (23 % likely), first of all cat: "
+        "against lz4 -9 it saves 3 (-5..12) ms."
     )
     assert tells == "What would tell: at most about 3 more boots of cat (85 % likely)."
     [alone] = plan_sentences(switched(settled=False))

@@ -36,6 +36,7 @@ from tests.fixtures.answers import (
 
 if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation
+    from initadvisor.core.estimates import Estimate
     from initadvisor.decide.cost import Decision
 
 GAIN = figure(61.4, 20.2, 103.9)
@@ -393,6 +394,24 @@ def test_what_to_do_next_is_asked_of_the_same_image_and_of_what_was_given(
         assert line == "Next: this command with --build   builds lz4 -9, which may be best"
 
 
+@pytest.mark.parametrize(("saving", "tells"), [(GAIN, "most"), (figure(9, -5, 20), "more")])
+def test_a_boot_is_not_praised_where_there_is_little_to_gain(
+    saving: Estimate, tells: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan(
+        purpose=Purpose.TODAY,
+        boots=(PlannedBoots(setting=ZSTD, boots=1),),
+        chance=0.0,
+        enough=True,
+        contrast=contrast(),
+        loader_seen=True,
+        unbuilt=(),
+    )
+    lines = screen(replace(answer(decision(Outcome.UNDECIDED, saving=saving)), plan=plan), capsys)
+    assert lines[-1] == f"Next: sudo initadvisor measure   records this boot, which tells {tells}"
+    assert any("That is little." in line for line in lines) == (tells == "more")
+
+
 def test_rows_are_what_is_saved_as_number_bar_and_interval(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -442,6 +461,13 @@ def test_the_share_of_a_build_is_a_column_where_it_counts(
     assert titles.split()[:4] == ["size", "read", "unpack", "build"]
     [lz4] = [line for line in lines if line.startswith("lz4")]
     assert "  179 ms  " in lz4  # 2.5 s, divided by 14 boots
+
+
+def test_an_interval_is_not_broken_in_two(capsys: pytest.CaptureFixture[str]) -> None:
+    of = decision(Outcome.UNDECIDED, saving=figure(126, -111, 359))
+    lines = screen(answer(of, objective=Objective.BALANCED), capsys)
+    guess = "Best guess: lz4 -9, boots, their share of the build included, 126 ms sooner"
+    assert lines[lines.index(guess) + 1].startswith("(95 %: 111 ms later to 359 ms sooner).")
 
 
 def test_it_fits_a_screen_whatever_there_is_to_say(capsys: pytest.CaptureFixture[str]) -> None:
