@@ -256,9 +256,8 @@ def print_plan(plan: ApplyPlan) -> None:
         )
     for step, title in _IN_THE_WAY.items():
         found = [obstacle for obstacle in plan.blockers if obstacle.step is step]
-        print_list(
-            title, [one.reason + (f" ({one.remedy})" if one.remedy else "") for one in found]
-        )
+        said = (one.reason + (f" ({one.remedy})" if one.remedy else "") for one in found)
+        print_list(title, tuple(dict.fromkeys(said)))
     print_list("Worth knowing", plan.warnings)
 
 

@@ -24,6 +24,7 @@ from initadvisor.core.text import shown
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Factor, Outcome
 from initadvisor.decide.next_boot import Purpose
+from initadvisor.host.configuration import CONFIG_PATH
 from initadvisor.image.contents import Verdict
 from initadvisor.target.kernel_room import FEW
 
@@ -67,6 +68,7 @@ _UNPACKING = {
     Evidence.BOOTS: "Measured in boots: unpacking.",
 }
 _ASSUMED = {Parameter.LOADER: "loader speed", Parameter.SHADOW: "overlap"}
+_GIVEN = {Parameter.LOADER: "read speed", Parameter.SHADOW: "overlap"}
 _TO_BE_KNOWN = {
     Factor.LOADER: ("loader speed", "MB/s", "--read-speed MB/S"),
     Factor.SHADOW: ("overlap", "ms", "--overlap MS"),
@@ -541,9 +543,10 @@ def _sources(answer: Recommendation) -> Iterator[str]:
     known = told | {one.about for one in answer.assumptions if one.certain}
     assumed = {one.about for one in answer.assumptions} & set(_ASSUMED) - known
     words = ["Sampled: size." if sampled else "Built: size.", _UNPACKING[answer.evidence]]
-    known_here = [f"Given: {listed(answer.given)}."] if answer.given else []
-    if told & set(_ASSUMED):
-        known_here.append(f"Learnt from boots: {_names(told)}.")
+    known_here = [f"Given: {listed(answer.given)}{_kept(answer)}."] if answer.given else []
+    given = {one for one, words in _GIVEN.items() if any(words in said for said in answer.given)}
+    if learnt := (told & set(_ASSUMED)) - given:
+        known_here.append(f"Learnt from boots: {_names(learnt)}.")
     if len(whole := " ".join((*words, *known_here))) <= _width():
         yield whole
     else:
@@ -551,6 +554,12 @@ def _sources(answer: Recommendation) -> Iterator[str]:
     if assumed:
         meaning = "how long unpacking costs nothing; " if Parameter.SHADOW in assumed else ""
         yield f"Assumed: {_names(assumed)} ({meaning}--explain)."
+
+
+def _kept(answer: Recommendation) -> str:
+    """Say how other commands learn what was given with an option."""
+    with_option = [one for one in answer.given if str(CONFIG_PATH) not in one]
+    return " (config set keeps that)" if with_option and answer.installed else ""
 
 
 def _hidden(answer: Recommendation) -> Iterator[str]:

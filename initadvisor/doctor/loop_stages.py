@@ -104,7 +104,7 @@ def _built(host: Host) -> StageReached:
     return StageReached(
         stage=LoopStage.BUILT,
         at_s=latest.built_at_ns // 1_000_000_000,
-        words=f"{count} candidates of {latest.image}",
+        words=f"{count} candidate{'' if count == 1 else 's'} of {latest.image}",
     )
 
 

@@ -98,10 +98,11 @@ def test_what_is_in_the_way_is_listed_by_what_it_hinders(
     obstacle = Blocker(
         step=ApplyStep.PROVING_BOOT, reason="rEFInd started it", remedy="use another"
     )
-    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle, obstacle))
     output, error = call(machine, "zstd")
     assert isinstance(error, UnsafeError)
     assert error.hint == "--confirm does it, once nothing is in the way or with --immediate"
+    assert output.count("rEFInd started it") == 1
     assert "In the way of booting it once before it becomes the default:" in output
     assert "  - rEFInd started it (use another)" in output
     assert "In the way of applying it:" not in output

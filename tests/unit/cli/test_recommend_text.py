@@ -607,10 +607,15 @@ def test_what_boots_and_the_user_told_is_not_called_assumed(
             Assumption(about=Parameter.SHADOW, text="the user told it", certain=True),
         ),
     )
-    said = screen(told, capsys)
-    at = said.index("Built: size. Predicted: unpacking.")
-    assert said[at + 1] == "Given: overlap 300 ms. Learnt from boots: loader speed."
-    assert not any("Assumed" in line for line in screen(told, capsys))
+    speed = ("read speed 40 MB/s (/etc/initadvisor.toml)",)
+    for made, line in (
+        (told, "Given: overlap 300 ms (config set keeps that). Learnt from boots: loader speed."),
+        (replace(told, installed=False), "Given: overlap 300 ms. Learnt from boots: loader speed."),
+        (replace(told, given=speed), f"Given: {speed[0]}."),
+    ):
+        said = screen(made, capsys)
+        assert said[said.index("Built: size. Predicted: unpacking.") + 1] == line
+        assert not any("Assumed" in line for line in said)
 
 
 def test_what_cannot_be_applied_has_the_reason_beside_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,7 @@ from initadvisor.core.config import Policy
 from initadvisor.core.errors import NeedsRootError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
+from initadvisor.doctor import loop_stages
 from initadvisor.doctor import status as looking
 from initadvisor.doctor.loop_stages import LoopStage
 from initadvisor.doctor.status import status
@@ -139,6 +141,17 @@ def test_how_far_the_daemon_has_come_is_told_from_what_each_stage_leaves(machine
     stages = reached(machine)
     assert stages[LoopStage.APPLIED] == (None, "")
     assert stages[LoopStage.WATCHED][1] == "transaction 1 was undone: boots were 400 ms slower"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 candidate"), (2, "2 candidates")])
+def test_the_candidates_of_the_latest_image_are_counted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, count: int, words: str
+) -> None:
+    built = SimpleNamespace(image_sha256="a", image="/boot/initrd.img", built_at_ns=9 * 10**9)
+    monkeypatch.setattr(
+        loop_stages, "Cache", lambda _host: SimpleNamespace(all=lambda: (built,) * count)
+    )
+    assert reached(machine)[LoopStage.BUILT] == (9, f"{words} of /boot/initrd.img")
 
 
 def test_what_was_applied_and_is_kept(machine: Machine) -> None:
