@@ -198,11 +198,12 @@ def _legend(answer: WhatIf) -> str:
             "* the smallest; = as small: larger by at most "
             f"{100 * rule.tolerance_fraction:g} % of it. Times decide nothing here."
         )
-    builds = " and the build's share" if answer.objective is Objective.BALANCED else ""
+    builds = ", and the build's share" if answer.objective is Objective.BALANCED else ""
+    base = f"today's {rule.today}" if rule.today else "the best"
     return (
         f"Costs are ms per boot: reading, then the longer of overlap and unpacking{builds}. * the "
         f"best; = as good: dearer by at most {rule.tolerance_ms:g} ms or "
-        f"{100 * rule.tolerance_fraction:g} % of what {rule.today or 'the best'} takes to read "
+        f"{100 * rule.tolerance_fraction:g} % of what {base} takes to read "
         "and unpack. "
         "Intervals are each setting's own; differences are known better."
     )

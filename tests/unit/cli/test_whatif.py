@@ -92,6 +92,14 @@ def test_three_disks_side_by_side_with_the_best_and_the_as_good_marked(table: st
     assert shown.isascii()
 
 
+def test_what_costs_are_made_of_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("setting,size_mb,unpack_ms,build_cpu_s\nlz4,50,100,1\nzstd,40,200,2\n")
+    said = " ".join(call("--table", str(path), "--objective", "balanced").stdout.split())
+    assert "reading, then the longer of overlap and unpacking, and the build's share. *" in said
+    assert "2 % of what the best takes to read and unpack" in said
+
+
 def test_where_sizes_decide_the_smallest_is_the_first(table: str) -> None:
     lines = call("--table", table, "--objective", "size").stdout.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("setting")) + 1
