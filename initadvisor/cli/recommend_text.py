@@ -436,8 +436,9 @@ def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:
             if len(line[0]) > widths[0]:
                 line[0] = f"{line[0][: widths[0] - 3]}..."
         used -= excess
+    usable = [row for row in rows if _why_not(answer, row) is None]
     scale = _Scale.of(
-        [row.saving_ms for row in rows],
+        [row.saving_ms for row in usable or rows],
         least_ms=answer.decision.tolerance_ms,
         width=_width() - used,
     )

@@ -426,6 +426,17 @@ def test_rows_are_what_is_saved_as_number_bar_and_interval(
     ]
 
 
+def test_what_cannot_be_used_does_not_press_the_bars_of_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refused = Lint(verdict=Verdict.REFUSED, reasons=("CONFIG_RD_XZ is not set",))
+    slow = row(Setting.parse("xz"), size_mb=20, saving=figure(-1700, -2500, -1100), lint=refused)
+    made = answer(decision(Outcome.SWITCH, saving=GAIN))
+    lines = screen(replace(made, rows=(*made.rows, slow)), capsys, evidence=True)
+    lz4 = next(line for line in lines if line.startswith("lz4 -9 "))
+    assert lz4.count("─") > 5
+
+
 def test_the_bar_of_what_does_not_matter_is_short(capsys: pytest.CaptureFixture[str]) -> None:
     chosen = decision(Outcome.KEEP, saving=figure(0.4, 0, 1))
     lines = screen(answer(chosen), capsys)
