@@ -64,7 +64,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_WAIT_S = 10.0
+_WAIT_S = 30.0
+"""With the lock held images are copied, and the words of trials signed: that takes seconds."""
 
 
 @contextlib.contextmanager
