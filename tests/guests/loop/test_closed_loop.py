@@ -30,7 +30,7 @@ pytestmark = pytest.mark.vm
     generator="dracut 106",
 )
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply, next kernel, rollback",
+    "kernel upgrade, trial boot, apply, next kernel",
     "systemd-boot",
     generator="mkinitcpio 41",
     system="Debian 13, packages by pacman",

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply, next kernel, rollback",
+    "kernel upgrade, trial boot, apply, next kernel",
     "firmware, unified kernel image by ukify",
     generator="dracut 106",
 )
