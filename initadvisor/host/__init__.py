@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MACHINE_STATE = "/var/lib/initadvisor"
 _MACHINE_CACHE = "/var/cache/initadvisor"
 _PUBLISHED = f"{_MACHINE_CACHE}/published"
+_MOST_BYTES = 1 << 24
 
 
 class Clock(Protocol):
@@ -38,6 +40,11 @@ class SystemClock:
     """CLOCK_MONOTONIC in nanoseconds."""
     thread_cpu_ns = staticmethod(time.thread_time_ns)
     """CLOCK_THREAD_CPUTIME_ID in nanoseconds."""
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open it; a pipe would otherwise be waited for until somebody writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _home() -> Path:
@@ -69,13 +76,20 @@ class Host:
         return self.root / str(absolute).lstrip("/")
 
     def read_text(self, absolute: str) -> str | None:
-        """Return a small text file of the machine, None where there is none or it may not be read.
+        """Return a small text file of the machine, None where there is none, it may not be read, or
+        it is larger than 16 MiB; empty for what is no file, such as ``/dev/null`` or a pipe.
 
         Bytes that are not UTF-8 are replaced: these are files of ``/proc``, ``/sys`` and ``/etc``
         whose interesting parts are ASCII.
         """
         try:
-            return self.path(absolute).read_text(encoding="utf-8", errors="replace")
+            with open(
+                self.path(absolute), encoding="utf-8", errors="replace", opener=_without_waiting
+            ) as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    return ""
+                return file.read() if found.st_size <= _MOST_BYTES else None
         except OSError:
             return None
 

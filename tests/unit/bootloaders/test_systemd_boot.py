@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -331,9 +332,12 @@ def test_what_only_root_may_read_is_for_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = systemd_boot_machine(tmp_path)
+    opened = os.open
 
-    def refuse(path: Path, *_: object, **__: object) -> int:
-        raise PermissionError(13, "Permission denied", str(path))
+    def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
+        if "/loader/" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, flags, mode)
 
     with monkeypatch.context() as patch:
         patch.setattr("os.open", refuse)
