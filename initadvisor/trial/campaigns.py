@@ -272,7 +272,8 @@ def withdraw(host: Host, *, reason: str) -> tuple[str, ...]:
 def take_back(host: Host) -> tuple[str, ...]:
     """Take an armed selection back; ``advance`` arms it again unless something has changed.
 
-    What no record tells of, or was armed in an earlier boot, stays taken back.
+    What no record tells of, or was armed in an earlier boot, stays taken back. Returns what was
+    done; an upgrade asks several times, and is told once.
     """
     if not is_noted_active(host):
         return ()
@@ -288,7 +289,8 @@ def take_back(host: Host) -> tuple[str, ...]:
             taken = disarm_unrecorded(host)
         return ("no trial is armed any more",) if taken else ()
     CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.TAKE_BACK))
-    return ("the campaign has no boot armed for the time being",)
+    told = trial_boot.armed_boot.taken_back
+    return () if told else ("the campaign has no boot armed for the time being",)
 
 
 def next_choice(host: Host, *, observer: CampaignObserver) -> NextTrial | None:

@@ -370,6 +370,7 @@ def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning
     loader = ready.provable.loader
     first = loader.entries[EntryKind.TRIAL].request.trial
     assert take_back(ready.host)
+    assert take_back(ready.host) == ()
     assert not loader.is_armed
     assert settle(ready.host) == ()
     advance(ready.host, may_build=False)
