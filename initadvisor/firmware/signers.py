@@ -34,7 +34,8 @@ def require_same_signers(host: Host, installed: Path, new: Path) -> None:
     if missing:
         msg = f"{installed} is signed, and what was built is not signed with the same "
         msg += f"{'keys' if len(before) > 1 else 'key'}"
-        raise UnfitImageError(msg, hint="does its generator sign images? Nothing was changed")
+        hint = "what makes it has to sign it with that, ukify by the keys of /etc/kernel/uki.conf"
+        raise UnfitImageError(msg, hint=f"{hint}; nothing was changed")
 
 
 def signers(host: Host, image: Path) -> frozenset[str]:

@@ -21,7 +21,6 @@ from initadvisor.campaign.campaign import (
 )
 from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.firmware.signers import require_same_signers
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.ukify import NAME as UKIFY
@@ -158,8 +157,7 @@ class ActionExecutor:
         with building_place(host) as place:
             built = place / "new"
             unify(host, installed, Path(candidate.path), built)
-            if enforces_signatures(host):
-                require_same_signers(host, installed.path, built)
+            require_same_signers(host, installed.path, built)
             with open_regular(built) as file:
                 part = loaded_part(file, is_uki=True)
                 held = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)

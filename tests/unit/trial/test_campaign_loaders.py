@@ -544,6 +544,18 @@ def test_with_secure_boot_on_nothing_is_armed_that_would_not_start(
     assert not slot(enforcing).exists()
 
 
+def test_also_with_secure_boot_off_nothing_is_armed_that_lacks_the_default_s_signature(
+    enforcing: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be on at the next boot."""
+    write_variable(enforcing.root, "SecureBoot", b"\0", GLOBAL)
+    unsigned_image(monkeypatch, enforcing)
+    with pytest.raises(UnsafeError, match="is not signed"):
+        begin(enforcing)
+    assert systemd_boot.armed(enforcing.host).state is OneShotState.NONE
+    assert not slot(enforcing).exists()
+
+
 def test_what_is_beside_the_default_image_is_beside_the_trial_s(
     of_uki: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
