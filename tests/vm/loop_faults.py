@@ -6,17 +6,18 @@ import io
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.systemd_boot.menu import key_values
+from initadvisor.firmware.efi_variables import boot_option
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.pe import read_uki
 from initadvisor.image.scan import scan
 from tests.fixtures.owners import OWNER
+from tests.vm.efi_variables import GLOBAL, efi_variables
 from tests.vm.filesystems import read, write
 from tests.vm.secure_boot import signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.vm.filesystems import Files
     from tests.vm.guest import Guest
 
 SLOT = f"/.initadvisor-{OWNER}-trial"
@@ -70,7 +71,7 @@ def have_it_hang(image: bytes) -> bytes:
 def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
     """Change what the next boot of a guest that is switched off is to load, once."""
     boot = guest.disk.files("/boot")
-    path = SLOT if guest.recipe.loader.is_grub else _loaded_once(boot)
+    path = SLOT if guest.recipe.loader.is_grub else _loaded_once(guest)
     data = read(boot, path)
     part = read_uki(io.BytesIO(data), len(data)).initrd if data[:2] == b"MZ" else None
     start, end = (part.offset, part.offset + part.size_bytes) if part else (0, len(data))
@@ -82,6 +83,13 @@ def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
     write(boot, path, data, mode=0o600)
 
 
-def _loaded_once(boot: Files) -> str:
-    (path,) = key_values(read(boot, _ENTRY).decode()).all("initrd", "efi")
+def _loaded_once(guest: Guest) -> str:
+    """Return what the firmware itself is to start, where it is to, or else what the entry names."""
+    variables = efi_variables(guest.variables)
+    if (number := variables.get((GLOBAL, "BootNext"))) is not None:
+        option = boot_option(variables[GLOBAL, f"Boot{int.from_bytes(number, 'little'):04X}"])
+        assert option
+        assert option.file
+        return option.file.replace("\\", "/")
+    (path,) = key_values(read(guest.disk.files("/boot"), _ENTRY).decode()).all("initrd", "efi")
     return path
