@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.vm.closed_loop import BEFORE, armed, closed
+from tests.vm.closed_loop import BEFORE, Closed, ClosedLoop, armed, closed
 from tests.vm.guest import Generator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.vm.closed_loop import Closed
     from tests.vm.unified import Unified
 
 MOST_BOOTS = 6
@@ -22,31 +21,55 @@ _LINES = {
 """How a setting begins in the generator's configuration."""
 
 
-def assert_unified_closes(unified: Unified, directory: Path) -> None:
+def assert_unified_closes(unified: Unified, directory: Path, *, to_the_end: bool = True) -> None:
     """lz4 is not tried: what systemd's stub loads behind it would be lost.
 
-    Where a loader has an entry for it, the first candidate panics, once.
+    The first candidate panics, once. ``to_the_end``: the next kernel is installed, and the change
+    is taken back.
     """
-    faulty = not unified.by_firmware
     outcome = closed(
         unified.generator,
         directory,
         None,
         most_boots=MOST_BOOTS,
         settings=("zstd", "lz4"),
-        again=True,
-        faulty=faulty,
+        again=to_the_end,
+        faulty=True,
         unified=unified,
     )
     assert configured(outcome, unified.generator) == "zstd"
-    upgraded_again, after = outcome.again
-    for told in outcome.again:
-        assert armed(told) is None
-        assert told.look["configuration"] == outcome.boots[-1].look["configuration"]
-    assert upgraded_again.look["image"] == after.look["image"]
-    assert_failed(outcome, faulty=faulty)
+    assert_failed(outcome, faulty=True)
+    if to_the_end:
+        assert_kept(outcome)
+        assert_back(outcome)
+    assert_nothing_failed(outcome)
+
+
+def assert_applied_lasts(unified: Unified, directory: Path) -> None:
+    """What a person applies is rehearsed and proven, and the rest is as where the loop closes."""
+    loop = ClosedLoop.begun(unified.generator, directory, None, unified=unified)
+    before = loop.apply("zstd")
+    outcome = Closed(
+        upgraded=before,
+        boots=loop.until_configured(before, most_boots=2),
+        again=(loop.upgrade_again(), loop.go_back()),
+        back=loop.reboot(),
+    )
+    assert configured(outcome, unified.generator) == "zstd"
+    assert_kept(outcome)
     assert_back(outcome)
     assert_nothing_failed(outcome)
+
+
+def assert_kept(outcome: Closed) -> None:
+    """The next kernel's image has the setting, and nothing more is armed or changed."""
+    upgraded_again, after = outcome.again
+    last = outcome.boots[-1].look
+    for told in outcome.again:
+        assert armed(told) is None
+        assert told.look["configuration"] == last["configuration"]
+        assert len(told.look["transactions"]) == len(last["transactions"])
+    assert upgraded_again.look["image"] == after.look["image"]
 
 
 def assert_failed(outcome: Closed, *, faulty: bool) -> None:

@@ -31,7 +31,15 @@ from tests.vm.loop_guest import (
     prepared_with_dracut,
     put_advisors,
 )
-from tests.vm.loop_scripts import AT_REST, DPKG_ON_FAT, IN_PLACE, RECORDED, SEEN, look
+from tests.vm.loop_scripts import (
+    AT_REST,
+    DPKG_ON_FAT,
+    IN_PLACE,
+    RECORDED,
+    SEEN,
+    apply_unproven,
+    look,
+)
 from tests.vm.machine import Bus, Machine
 from tests.vm.outside_engine import with_engine
 from tests.vm.unified import IMAGES
@@ -67,7 +75,7 @@ _DRACUT = """\
 # Content, so that how it is compressed makes a difference.
 install_items="/usr/bin/python3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3"
 """
-_ENABLE = "initadvisor enable --policy apply --yes"
+_ENABLE = "initadvisor enable --yes --policy "
 _WORKED = f"""
 while sleep 10; do
     now=$(systemctl show -P StatusText initadvisord.service)
@@ -105,8 +113,8 @@ class _Way:
 
     prepared: Callable[[Path, Sequence[str], tuple[str, ...]], Guest]
     """Return one that was never booted, with today's setting, what to try and more packages."""
-    enable: Callable[[], str]
-    """Return the commands of a person who wants initadvisor to do it all."""
+    enable: Callable[[str], str]
+    """Return the commands of a person who enables initadvisor with a policy."""
     upgrade: str
     upgrade_again: str
 
@@ -133,8 +141,8 @@ def closed(
     upgraded = loop.upgrade()
     failed = loop.until_failed(upgraded, most_boots=most_boots) if faulty else ()
     boots = loop.until_configured((upgraded, *failed)[-1], most_boots=most_boots)
-    more = (loop.upgrade_again(), loop.reboot()) if again else ()
-    back = loop.go_back() if again else None
+    more = (loop.upgrade_again(), loop.go_back()) if again else ()
+    back = loop.reboot() if again else None
     return Closed(upgraded=upgraded, boots=boots, failed=failed, again=more, back=back)
 
 
@@ -158,7 +166,7 @@ class ClosedLoop:
         *,
         unified: Unified | None = None,
     ) -> ClosedLoop:
-        """Return a guest that was never booted."""
+        """Return a guest that was never booted, except to make its unified kernel image."""
         also = unified.packages if unified else ()
         copy = _WAYS[generator].prepared(directory / "guest", settings, also)
         _have_root_beside(copy)
@@ -179,7 +187,12 @@ class ClosedLoop:
             also=WATCHDOG,
         )
         machine = with_engine(machine)
-        return cls(guest=copy, logs=directory, machine=machine, unified=unified)
+        loop = cls(guest=copy, logs=directory, machine=machine, unified=unified)
+        if unified:
+            boot(copy, machine, script=unified.script, log=loop._log())
+            if unified.secure_boot:
+                loop.guest = secure_boot.turn_on(copy, "/boot")
+        return loop
 
     def copied_to(self, directory: Path) -> ClosedLoop:
         """Return another guest that goes on from here."""
@@ -189,11 +202,11 @@ class ClosedLoop:
     def upgrade(self) -> Told:
         """Boot, enable initadvisor, and have the kernel upgraded."""
         way = self._way
-        if self.unified:
-            boot(self.guest, self.machine, script=self.unified.script, log=self._log())
-            if self.unified.secure_boot:
-                self.guest = secure_boot.turn_on(self.guest, "/boot")
-        return self.reboot(f"{way.enable()}\n{way.upgrade}\n{_WORKED}")
+        return self.reboot(f"{way.enable('apply')}\n{way.upgrade}\n{_WORKED}")
+
+    def apply(self, setting: str) -> Told:
+        """Boot, have initadvisor change nothing by itself, and apply a setting."""
+        return self.reboot(f"{self._way.enable('advise')}\n{apply_unproven(setting)}")
 
     def upgrade_again(self) -> Told:
         """Boot, and have the kernel upgraded when there is nothing more to do."""
@@ -229,17 +242,17 @@ class ClosedLoop:
         return tuple(boots)
 
     def go_back(self) -> Told:
-        """Boot, take the last change back, and boot."""
-        self.reboot(f"{_WORKED}\ninitadvisor rollback --confirm\n{AT_REST}")
-        return self.reboot()
+        """Boot, look, and take the last change back."""
+        return self.reboot(after=f"initadvisor rollback --confirm\n{AT_REST}")
 
-    def reboot(self, script: str = _WORKED, *, hangs: bool = False) -> Told:
-        """Boot to the end, and look; what ``hangs`` comes back by itself."""
+    def reboot(self, script: str = _WORKED, *, after: str = "", hangs: bool = False) -> Told:
+        """Boot, do that, look, and do what comes after; what ``hangs`` comes back by itself."""
         done = boot(
             self.guest,
             replace(self.machine, also=(*self.machine.also, *GOES_ON)) if hangs else self.machine,
             script=script
-            + look(SEEN, self.guest.recipe.generator, image=IMAGES if self.unified else None),
+            + look(SEEN, self.guest.recipe.generator, image=IMAGES if self.unified else None)
+            + after,
             then=Then.POWER_OFF if hangs else Then.REBOOT,
             log=self._log(),
         )
@@ -317,13 +330,13 @@ def _with_pacman(directory: Path, settings: Sequence[str], also: tuple[str, ...]
     return copy
 
 
-def _enable_with_pacman() -> str:
+def _enable_with_pacman(policy: str) -> str:
     depends = information_of(_package())["depend"]
     assumed = shlex.join(f"--assume-installed={name}" for name in depends)
     return f"""
 pacman --noconfirm {assumed} --upgrade {_PACKAGES}/initadvisor.pkg.tar
 systemctl daemon-reload
-{_ENABLE}
+{_ENABLE}{policy}
 """
 
 
@@ -361,7 +374,7 @@ _WAYS = {
     ),
     Generator.INITRAMFS_TOOLS: _Way(
         prepared=_with_dpkg,
-        enable=lambda: f"{IN_PLACE}\nmodprobe i6300esb\n{_ENABLE}",
+        enable=lambda policy: f"{IN_PLACE}\nmodprobe i6300esb\n{_ENABLE}{policy}",
         upgrade=f"{DPKG_ON_FAT}\ndpkg -i {KERNEL_PACKAGE}",
         upgrade_again=f"{DPKG_ON_FAT}\ndpkg -i {NEXT_KERNEL_PACKAGE}",
     ),
@@ -369,7 +382,9 @@ _WAYS = {
     # what lies there; without both, systemd-boot's hook has dracut's plugin make the image.
     Generator.DRACUT: _Way(
         prepared=_with_kernel_install,
-        enable=lambda: f"rm -f /etc/kernel/postinst.d/dracut /boot/initrd.img-*\n{_ENABLE}",
+        enable=lambda policy: (
+            f"rm -f /etc/kernel/postinst.d/dracut /boot/initrd.img-*\n{_ENABLE}{policy}"
+        ),
         upgrade=f"{DPKG_ON_FAT}\ndpkg -i {KERNEL_PACKAGE}",
         upgrade_again=f"{DPKG_ON_FAT}\ndpkg -i {NEXT_KERNEL_PACKAGE}",
     ),

@@ -46,16 +46,6 @@ class Unified:
         return self.commands + (_BY_FIRMWARE if self.by_firmware else _BY_SYSTEMD_BOOT)
 
 
-def _by_kernel_install(maker: str, more: str = "") -> str:
-    return f"""
-rm -f /etc/kernel/postinst.d/dracut /boot/initrd.img-*
-printf 'layout=uki\\ninitrd_generator=dracut\\nuki_generator={maker}\\n' >/etc/kernel/install.conf
-{more}
-kernel-install add $(uname -r) /boot/vmlinuz-$(uname -r)
-rm -rf /boot/debian/*
-"""
-
-
 BY_MKINITCPIO = Unified(
     maker="mkinitcpio",
     generator=Generator.MKINITCPIO,
@@ -75,18 +65,28 @@ BY_DRACUT = Unified(
     maker="dracut",
     generator=Generator.DRACUT,
     packages=("binutils",),
-    commands=_by_kernel_install(
-        "dracut",
-        """echo "kernel_cmdline='$(cat /etc/kernel/cmdline)'" >/etc/dracut.conf.d/cmdline.conf""",
-    ),
+    commands="""
+rm -f /etc/kernel/postinst.d/dracut /boot/initrd.img-*
+printf 'layout=uki\\ninitrd_generator=dracut\\nuki_generator=dracut\\n' >/etc/kernel/install.conf
+echo "kernel_cmdline='$(cat /etc/kernel/cmdline)'" >/etc/dracut.conf.d/cmdline.conf
+kernel-install add $(uname -r) /boot/vmlinuz-$(uname -r)
+rm -rf /boot/debian/*
+""",
 )
-BY_UKIFY = Unified(
+BY_UKIFY_FOR_FIRMWARE = Unified(
     maker="ukify",
-    generator=Generator.DRACUT,
+    generator=Generator.INITRAMFS_TOOLS,
     packages=UKIFY,
-    commands=_by_kernel_install("ukify"),
+    commands="""
+printf 'layout=uki\\n' >/etc/kernel/install.conf
+update-initramfs -u
+rm -rf /boot/debian/*
+""",
+    by_firmware=True,
 )
 BY_UKIFY_SIGNED = replace(
-    BY_UKIFY, maker="ukify-signed", packages=(*UKIFY, *secure_boot.PACKAGES), secure_boot=True
+    BY_UKIFY_FOR_FIRMWARE,
+    packages=(*UKIFY, *secure_boot.PACKAGES),
+    by_firmware=False,
+    secure_boot=True,
 )
-BY_UKIFY_FOR_FIRMWARE = replace(BY_UKIFY, maker="ukify-for-firmware", by_firmware=True)

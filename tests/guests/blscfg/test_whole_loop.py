@@ -24,7 +24,7 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.mark.shows(
-    "kernel upgrade, campaign, apply, next kernel, rollback",
+    "kernel upgrade, trial that panics, campaign, apply, next kernel, rollback",
     "GRUB with blscfg",
     system="Debian 13, GRUB 2.14 of sid",
 )
@@ -38,7 +38,7 @@ def test_grub_that_reads_its_entries_from_files_does_all_of_it(tmp_path: Path) -
 
 
 @pytest.mark.shows(
-    "kernel upgrade, campaign, apply, next kernel, rollback",
+    "kernel upgrade, trial that panics, campaign, apply, next kernel, rollback",
     "GRUB with blscfg",
     generator="dracut 106",
     system="Debian 13, GRUB 2.14 of sid",

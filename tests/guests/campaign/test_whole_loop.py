@@ -161,7 +161,10 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
     assert_attributed(outcome)
 
 
-@pytest.mark.shows("kernel upgrade, campaign, apply, rollback", "systemd-boot with kernel-install")
+@pytest.mark.shows(
+    "kernel upgrade, trial that panics, campaign, apply, rollback",
+    "systemd-boot with kernel-install",
+)
 @pytest.mark.xdist_group("copies")
 def test_what_kernel_install_copies_goes_through_all_of_it(tmp_path: Path) -> None:
     guest = prepared(Loader.SYSTEMD_BOOT, tmp_path / "guest", SHORT.settings)

@@ -10,6 +10,7 @@ from tests.vm.closed_checks import (
     MOST_BOOTS,
     assert_back,
     assert_failed,
+    assert_kept,
     assert_nothing_failed,
     configured,
 )
@@ -55,12 +56,7 @@ def test_a_slow_disk_s_winner_is_configured_by_nothing_but_reboots(
     assert found
     assert found["stage"] == "rehearsal"
     assert configured(outcome, generator) == "zstd"
-    upgraded_again, after = outcome.again
-    for told in outcome.again:
-        assert armed(told) is None
-        assert told.look["configuration"] == outcome.boots[-1].look["configuration"]
-        assert len(told.look["transactions"]) == len(outcome.boots[-1].look["transactions"])
-    assert upgraded_again.look["image"] == after.look["image"]
+    assert_kept(outcome)
     assert_failed(outcome, faulty=faulty)
     assert_back(outcome)
     assert_nothing_failed(outcome)

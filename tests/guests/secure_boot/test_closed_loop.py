@@ -19,7 +19,6 @@ pytestmark = pytest.mark.vm
 @pytest.mark.shows(
     "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
     "systemd-boot, signed unified kernel image by ukify, Secure Boot",
-    generator="dracut 106",
 )
 def test_its_winner_is_configured(tmp_path: Path) -> None:
     assert_unified_closes(BY_UKIFY_SIGNED, tmp_path)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.mark.shows(
-    "kernel upgrade, campaign, apply, rollback",
+    "kernel upgrade, trial that panics, campaign, apply, rollback",
     "systemd-boot, signed unified kernel image by ukify, Secure Boot",
 )
 def test_what_is_signed_goes_through_all_of_it_with_secure_boot_on(tmp_path: Path) -> None:

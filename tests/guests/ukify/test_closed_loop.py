@@ -17,9 +17,8 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.mark.shows(
-    "kernel upgrade, trial boot, apply, next kernel",
+    "kernel upgrade, trial boot, trial that panics, apply, next kernel, rollback",
     "firmware, unified kernel image by ukify",
-    generator="dracut 106",
 )
 def test_its_winner_is_configured(tmp_path: Path) -> None:
     assert_unified_closes(BY_UKIFY_FOR_FIRMWARE, tmp_path)

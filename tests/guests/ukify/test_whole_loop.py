@@ -20,7 +20,8 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.mark.shows(
-    "kernel upgrade, campaign, apply, rollback", "systemd-boot, unified kernel image by ukify"
+    "kernel upgrade, trial that panics, campaign, apply, rollback",
+    "systemd-boot, unified kernel image by ukify",
 )
 def test_what_ukify_makes_unified_goes_through_all_of_it(tmp_path: Path) -> None:
     plan = replace(SHORT, settings=(GOOD_IN_UKI, PANICS))
