@@ -62,12 +62,15 @@ def loader_path(host: Host, path: str, mount_point: str) -> str:
 
 
 def is_file(host: Host, path: str) -> bool:
-    """Tell whether an ordinary file is there; raises ``NeedsRootError`` where only root may."""
+    """Tell whether an ordinary file is there; raises ``NeedsRootError`` where only root may.
+
+    What no file can be called (an entry may hold a NUL) is not there.
+    """
     try:
         return stat.S_ISREG(host.path(path).stat().st_mode)
     except PermissionError as err:
         raise os_failure(err, f"cannot look at {host.path(path)}", only_root=True) from err
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

@@ -19,6 +19,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from initadvisor.core.text import encoded
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
 from initadvisor.host.files import listing
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
 """Where the ESP or XBOOTLDR is mounted."""
 
+_LONGEST_NAME_BYTES = 255
 _SHIPPED = "/usr/lib/kernel"
 _CONFIGURATION = ("/etc/kernel", "/run/kernel", "/usr/local/lib/kernel", _SHIPPED)
 _INITRD_NAMES = re.compile(r"^(initrd|initrd\.img-.*|initramfs-.*\.img)$")
@@ -114,7 +116,8 @@ def entry_tokens(host: Host) -> tuple[str, ...]:
 
 def _is_token(text: str) -> bool:
     """Tell whether it may be the name of a directory."""
-    return bool(text) and text.isprintable() and "/" not in text and text not in {".", ".."}
+    is_name = bool(text) and len(encoded(text)) <= _LONGEST_NAME_BYTES and "/" not in text
+    return is_name and text.isprintable() and text not in {".", ".."}
 
 
 def _directories(host: Host, partition: str, tokens: tuple[str, ...]) -> Iterator[InstalledImage]:

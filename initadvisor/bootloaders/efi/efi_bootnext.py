@@ -36,6 +36,7 @@ from initadvisor.bootloaders.places import (
     file_named,
     loader_path,
     mount_of_partition,
+    require_writable,
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
@@ -64,6 +65,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
     return safety.collected(
         partial(safety.require_program, host, "efibootmgr", "efibootmgr"),
         partial(default_entry, host),
+        lambda: require_writable(host, default_option(host).mount_point),
         partial(_require_ours_out_of_order, host),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
         partial(safety.require_no_binding, host, default_entry),

@@ -244,7 +244,7 @@ def test_a_trial_that_cannot_be_is_refused(
         loader.trial(machine.host, request)
 
 
-@pytest.mark.parametrize("name", ["systemd-boot", "grub"])
+@pytest.mark.parametrize("name", ["systemd-boot", "grub", "efibootmgr 18"])
 def test_a_boot_partition_that_is_read_only_is_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -125,6 +125,11 @@ def _no_kernel(machine: Machine) -> None:
     (machine.root / f"efi/debian/{RELEASE}/linux").unlink()
 
 
+def _no_name(machine: Machine) -> None:
+    path = machine.root / ENTRIES / ENTRY
+    path.write_bytes(path.read_bytes().replace(b"/linux\n", b"/linux\0\n"))
+
+
 def _no_bootctl(machine: Machine) -> None:
     machine.programs.programs = ()
 
@@ -164,6 +169,7 @@ def _gone_variables(machine: Machine) -> None:
         (_foreign_file, RefusalKind.FOREIGN_ENTRY, "not written by initadvisor"),
         (_linked_file, RefusalKind.FOREIGN_ENTRY, "not written by initadvisor"),
         (_no_kernel, RefusalKind.UNCLEAR_DEFAULT, "is not on its partition"),
+        (_no_name, RefusalKind.UNCLEAR_DEFAULT, "is not on its partition"),
         (_no_bootctl, RefusalKind.MISSING_PROGRAM, "bootctl is not installed"),
         (_shell, RefusalKind.UNCLEAR_DEFAULT, "no unified kernel image"),
         (_not_linux, RefusalKind.UNCLEAR_DEFAULT, "starts no kernel"),

@@ -39,6 +39,7 @@ def test_debian_copies_what_its_hooks_write(
     """As systemd-boot's scripts of Debian 12 and 13 have it, for both generators."""
     write("/etc/machine-id", f"{MACHINE_ID}\n")
     write("/etc/os-release", "ID=debian\n")
+    write("/etc/kernel/entry-token", 256 * "a")  # no directory may be called so
     for release in (RELEASE, OTHER):
         write(f"/boot/initrd.img-{release}", release)
         write(f"{partition}/{token}/{release}/linux", "kernel")
