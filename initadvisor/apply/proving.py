@@ -58,6 +58,7 @@ from initadvisor.trial.one_boot import (
     new_name,
     plan_entry,
     remove_entry,
+    require_told,
     select_entry,
     with_entry,
     write_entry,
@@ -263,10 +264,7 @@ def _take_back(
 ) -> bool:
     """Take its selection back and return True; False where nothing of ours is selected."""
     loader = loader_named(armed.loader)
-    now = loader.armed(host)
-    if now.state is OneShotState.UNREADABLE:
-        msg = f"cannot tell whether a boot is armed, nor take it back: {now.reason}"
-        raise InitadvisorError(msg, hint="do not reboot before that can be read again")
+    now = require_told(host, armed)
     if now.state is OneShotState.OURS and is_of_this_boot(host, armed):
         engine.prove(transaction, replace(armed, taken_back=True))
     return loader.disarm(host)  # of an earlier boot: what its loader has left is to be seen

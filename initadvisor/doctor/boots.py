@@ -16,14 +16,13 @@ from initadvisor.core.refusals import RefusedError
 from initadvisor.doctor.findings import fine, note, obstacle
 from initadvisor.doctor.kernels import more_kernels
 from initadvisor.firmware.efi_variables import enforces_signatures
-from initadvisor.generators.ukify import can_unify
 from initadvisor.host.files import free_bytes
 from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
 from initadvisor.target.packages import PROGRAMS, how_to_install
 from initadvisor.transaction.log import read_transactions, unfinished
 from initadvisor.transaction.transaction import Duty, ProofStage
-from initadvisor.trial.beside import require_can_sign
+from initadvisor.trial.beside import require_can_sign, require_can_unify
 from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over
@@ -111,13 +110,9 @@ def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
     """
     try:
         default = found.default_entry(host)
-        path, _ = image_of(host, default)
+        image_of(host, default)
         require_can_sign(host, default)
-        if default.is_uki and not can_unify(host):
-            yield note(
-                f"no trials of {path}, a unified kernel image: ukify is not installed",
-                "install systemd-ukify; apply goes without it",
-            )
+        require_can_unify(host, default)
     except NoDefaultBootError as err:
         yield obstacle(err.message, err.hint)
     except UnsafeError as err:

@@ -205,9 +205,11 @@ def make_addon(host: Host, words: Sequence[str], target: Path) -> None:
     build_privately(host, NAME, target, prepare)
 
 
-def no_key(host: Host) -> UnsafeError:
+def no_key(
+    host: Host, *, because: str = "Secure Boot is on", what: str = "a trial's words"
+) -> UnsafeError:
     """Return the refusal of a trial for which nothing can be signed."""
-    msg = f"Secure Boot is on, and {_CONFIGURATIONS[0]} names no key to sign a trial's words with"
+    msg = f"{because}, and {_CONFIGURATIONS[0]} names no key to sign {what} with"
     keys = "SecureBootPrivateKey= and SecureBootCertificate="
     hint = f"name those that sign your images there: {keys} (ukify(1))"
     if found := next((path for path in _SBCTLS if exists(host, f"{path}.key")), None):

@@ -18,9 +18,9 @@ from initadvisor.bootloaders.entry import EntryKind, default_uki
 from initadvisor.bootloaders.managed_files import write_whole
 from initadvisor.bootloaders.safety import ignores_options
 from initadvisor.core.errors import BadImageError, UnsafeError
-from initadvisor.firmware.signers import require_same_signers
+from initadvisor.firmware.signers import require_same_signers, signers
 from initadvisor.generators.ukify import NAME as UKIFY
-from initadvisor.generators.ukify import can_sign, make_addon, no_key
+from initadvisor.generators.ukify import can_sign, can_unify, make_addon, no_key
 from initadvisor.host.files import (
     append_range,
     failing_as,
@@ -66,6 +66,22 @@ def require_can_sign(host: Host, default: BootEntry) -> None:
         raise UnsafeError(msg, hint="install systemd-ukify")
     if not can_sign(host):
         raise no_key(host)
+
+
+def require_can_unify(host: Host, default: BootEntry) -> None:
+    """Raise ``UnsafeError`` where no candidate could stand in for the unified image that boots.
+
+    So it is without ukify, and where that has no key although the image is signed, or nothing can
+    tell by whom (``signers``): found out before candidates are built.
+    """
+    image = default.kernel.path
+    if not default.is_uki:
+        return
+    if not can_unify(host):
+        msg = f"no trials of {image}, a unified kernel image: {UKIFY} is not installed"
+        raise UnsafeError(msg, hint="install systemd-ukify; apply goes without it")
+    if signers(host, host.path(image)) and not can_sign(host):
+        raise no_key(host, because=f"{image} is signed", what="a trial's image")
 
 
 def _require_signed(host: Host, default: BootEntry) -> None:

@@ -37,16 +37,15 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.running import elsewhere
-from initadvisor.generators.ukify import can_unify
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
-from initadvisor.trial.beside import require_can_sign
+from initadvisor.trial.beside import require_can_sign, require_can_unify
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.markers import noted_entry
-from initadvisor.trial.one_boot import is_of_this_boot
+from initadvisor.trial.one_boot import is_of_this_boot, require_told
 from initadvisor.trial.ownership import require_no_orphan
 from initadvisor.trial.reboot import call_off_reboot, require_unattended_boot
 from initadvisor.trial.recovery import (
@@ -111,10 +110,10 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
         loader = detect_boot_loader(host)
         default = default_boot(host, loader)
-        require_can_sign(host, loader.default_entry(host))
-        if default.is_uki and not options.only_rehearsal and not can_unify(host):
-            msg = f"no trials of {default.image}, a unified kernel image: ukify is not installed"
-            raise UnsafeError(msg, hint="install systemd-ukify; apply goes without it")
+        entry = loader.default_entry(host)
+        require_can_sign(host, entry)
+        if not options.only_rehearsal:
+            require_can_unify(host, entry)
         require_free_slot(host, slot_beside(host, default.image))
         new = Campaign(
             number=following_number(host),
@@ -288,6 +287,7 @@ def take_back(host: Host) -> tuple[str, ...]:
         with transactions(host):
             taken = disarm_unrecorded(host)
         return ("no trial is armed any more",) if taken else ()
+    require_told(host, trial_boot.armed_boot)
     CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.TAKE_BACK))
     told = trial_boot.armed_boot.taken_back
     return () if told else ("the campaign has no boot armed for the time being",)

@@ -15,7 +15,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
-from initadvisor.bootloaders.entry import EntryKind, TrialPlan, TrialRequest, not_loaded
+from initadvisor.bootloaders.entry import (
+    EntryKind,
+    OneShotState,
+    TrialPlan,
+    TrialRequest,
+    not_loaded,
+)
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline, is_watched
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.config import Restart
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from initadvisor.bootloaders import BootLoader
+    from initadvisor.bootloaders.entry import OneShot
     from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
 
@@ -189,6 +196,18 @@ def remove_entry(
 def is_of_this_boot(host: Host, armed: ArmedBoot) -> bool:
     """Tell whether it was armed in the running boot, so that its own is still to come."""
     return armed.armed_in_boot == running_boot_id(host)
+
+
+def require_told(host: Host, armed: ArmedBoot) -> OneShot:
+    """Return what the next boot uses.
+
+    Raises ``InitadvisorError`` where its loader does not tell: nothing can be taken back then.
+    """
+    now = loader_named(armed.loader).armed(host)
+    if now.state is OneShotState.UNREADABLE:
+        msg = f"cannot tell whether a boot is armed, nor take it back: {now.reason}"
+        raise InitadvisorError(msg, hint="do not reboot before that can be read again")
+    return now
 
 
 def judge(host: Host, armed: ArmedBoot, *, trial_boot: TrialBoot | None = None) -> BootEvaluation:

@@ -326,7 +326,7 @@ def of_uki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     write(machine.root, "/efi/loader/loader.conf", f"default debian-{RELEASE}.efi\n")
     machine.programs.listed = f'[{{"id": "debian-{RELEASE}.efi"}}]'
     machine.installed = UKI
-    monkeypatch.setattr(campaigns, "can_unify", lambda _host: True)
+    monkeypatch.setattr(trial_beside, "can_unify", lambda _host: True)
     return rehearsed(loader, machine, monkeypatch)
 
 
@@ -376,7 +376,7 @@ def test_what_does_not_hold_the_candidate_is_not_booted(
 
 def test_without_ukify_no_uki_is_tried(of_uki: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     _, machine = of_uki
-    monkeypatch.setattr(campaigns, "can_unify", lambda _host: False)
+    monkeypatch.setattr(trial_beside, "can_unify", lambda _host: False)
     with pytest.raises(UnsafeError, match="ukify is not installed"):
         begin(machine)
     # Today's image, to try the loader, is there already.
@@ -401,6 +401,7 @@ def enforcing(of_uki: Case, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(type(machine.programs), "which", with_ukify(type(machine.programs).which))
     monkeypatch.setattr(campaign_actions, "unify", ukify(lambda data: unified(data) + _SIGNATURE))
     monkeypatch.setattr(trial_beside, "make_addon", signed_addon)
+    monkeypatch.setattr(trial_beside, "signers", lambda _host, _image: {"key"})
     for module in (trial_beside, campaign_actions):
         monkeypatch.setattr(module, "require_same_signers", require_signed)
     return machine
@@ -544,13 +545,23 @@ def test_with_secure_boot_on_nothing_is_armed_that_would_not_start(
     assert not slot(enforcing).exists()
 
 
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (unsigned_image, "is not signed"),
+        (no_key, "efi is signed, and /etc/kernel/uki.conf names no key to sign a trial's image"),
+    ],
+)
 def test_also_with_secure_boot_off_nothing_is_armed_that_lacks_the_default_s_signature(
-    enforcing: Machine, monkeypatch: pytest.MonkeyPatch
+    enforcing: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[pytest.MonkeyPatch, Machine], None],
+    reason: str,
 ) -> None:
-    """It may be on at the next boot."""
+    """It may be on at the next boot; what nothing can sign is not built."""
     write_variable(enforcing.root, "SecureBoot", b"\0", GLOBAL)
-    unsigned_image(monkeypatch, enforcing)
-    with pytest.raises(UnsafeError, match="is not signed"):
+    spoil(monkeypatch, enforcing)
+    with pytest.raises(UnsafeError, match=reason):
         begin(enforcing)
     assert systemd_boot.armed(enforcing.host).state is OneShotState.NONE
     assert not slot(enforcing).exists()

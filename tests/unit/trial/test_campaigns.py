@@ -369,6 +369,10 @@ def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning
     ready.start()
     loader = ready.provable.loader
     first = loader.entries[EntryKind.TRIAL].request.trial
+    loader.selected = OneShot(state=OneShotState.UNREADABLE, reason="no variables")
+    with pytest.raises(InitadvisorError, match="nor take it back: no variables"):
+        take_back(ready.host)
+    loader.selected = None
     assert take_back(ready.host)
     assert take_back(ready.host) == ()
     assert not loader.is_armed
