@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.host.files import failing_as, free_bytes
+from initadvisor.host.files import failing_as, free_bytes, os_failure
 from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def _files(host: Host) -> tuple[dict[Path, int], list[Path]]:
             continue
         except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as err:
+            raise os_failure(err, f"cannot look into {directory}") from err
         for path in inside:
             with failing_as(f"cannot look at {path}"):
                 status = path.lstat()

@@ -171,6 +171,12 @@ def test_a_full_partition_says_so_before_the_next_kernel(machine: Machine) -> No
     )
 
 
+def test_a_boot_partition_that_cannot_be_read_is_an_error(machine: Machine) -> None:
+    machine.path("/efi").symlink_to("efi")
+    with pytest.raises(InitadvisorError, match=r"cannot look into .*/efi: Too many levels"):
+        kernel_room(machine, [image(machine, "/boot/initrd.img")])
+
+
 def test_a_partition_full_of_files_is_not_walked_through(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
