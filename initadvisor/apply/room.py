@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, Blocker, PartitionSpace
 from initadvisor.apply.rollback import kept
+from initadvisor.campaign.record import read_campaign
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host.files import free_bytes
 from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
 from initadvisor.transaction.files import has_links
+from initadvisor.trial.recovery import filled_slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,12 +74,31 @@ def lacking(host: Host, room: Iterable[PartitionSpace]) -> Iterator[Blocker]:
 
 
 def ways_to_make_room(host: Host, mount_point: str) -> str:
-    """Say what dropping kept files would free on a file system; of the latest change's last."""
+    """Say what a trial's image takes of a file system, and what dropping kept files would free.
+
+    Of the latest change's last.
+    """
+    ways = "make room"
+    if trial_bytes := _trial_bytes(host, mount_point):
+        ways += f"; initadvisor trial pause frees {trial_bytes / 1e6:.1f} MB"
     for keep, options in ((1, "--drop --keep 1"), (0, "--drop")):
         if freed_bytes := _kept_bytes(host, mount_point, keep=keep):
             way = f"initadvisor rollback {options} --confirm frees {freed_bytes / 1e6:.1f} MB"
-            return f"make room; {way}" + ("" if keep else " and gives up going back")
-    return "make room"
+            return f"{ways}; {way}" + ("" if keep else " and gives up going back")
+    return ways
+
+
+def _trial_bytes(host: Host, mount_point: str) -> int:
+    """Return what lies there for the armed boot of a campaign, as far as it can be seen."""
+    mounts = mounts_of_host(host)
+    try:
+        if read_campaign(host).state.is_over:
+            return 0
+        slots = [(mount_of(mounts, PurePosixPath(slot)), slot) for slot in filled_slots(host)]
+        found = [slot for mount, slot in slots if mount and mount.mount_point == mount_point]
+        return sum(host.path(slot).lstat().st_size for slot in found)
+    except (InitadvisorError, OSError):  # which those are told who ask for it
+        return 0
 
 
 def _kept_bytes(host: Host, mount_point: str, *, keep: int) -> int:

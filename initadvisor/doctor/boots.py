@@ -27,6 +27,7 @@ from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over
 from initadvisor.trial.risks import watchdog_s
+from initadvisor.trial.slot import SPARE_BYTES
 from initadvisor.vm.engines import (
     FOR_VERIFYING,
     Wanted,
@@ -270,7 +271,7 @@ def _kernels(subject: CheckedMachine) -> Iterator[Finding]:
 
 def _slot(host: Host, directory: Path, size_bytes: int) -> Iterator[Finding]:
     """Tell how large a trial's image may be: it lies beside the default one while it is armed."""
-    free = free_bytes(directory)
+    free = max(free_bytes(directory) - SPARE_BYTES, 0)
     sizes = [size_bytes, *(cached.candidate.size_bytes for cached in Cache(host).all())]
     text = f"a trial's image of up to {free / _MB:.0f} MB fits beside today's"
     if max(sizes) > free:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.campaign.campaign import TrialCandidate
 from initadvisor.core.errors import InitadvisorError, UnsafeError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _NAME = "trial"
-_SPARE_BYTES = 1 << 20
+SPARE_BYTES: Final = 1 << 20
 """For directories that grow, and what loaders and package managers write meanwhile."""
 
 
@@ -59,7 +59,7 @@ def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
     path = host.path(slot)
     try:
         free = free_bytes(path.parent)
-        if free < candidate.size_bytes + _SPARE_BYTES:
+        if free < candidate.size_bytes + SPARE_BYTES:
             sizes = f"{candidate.size_bytes / 1e6:.1f} MB, and {free / 1e6:.1f} MB are free"
             msg = f"{path.parent} has no room for it: {sizes}"
             raise UnfitError(msg)

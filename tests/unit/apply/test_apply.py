@@ -11,6 +11,8 @@ from initadvisor.apply import apply as applying
 from initadvisor.apply import room
 from initadvisor.apply.apply import Applied, ApplyChoices, apply
 from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.campaign.campaign import Campaign, CampaignState
+from initadvisor.campaign.record import write_campaign
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
@@ -19,6 +21,7 @@ from initadvisor.generators import dracut
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
+from initadvisor.trial.slot import slot_beside
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -236,6 +239,11 @@ def test_where_there_is_no_room_what_is_kept_is_named(
     assert re.fullmatch(way, remedies[2])
     monkeypatch.setattr(room, "kept", unreadable)
     assert planned(machine).blockers[0].remedy == "make room"
+    machine.path(slot_beside(machine, IMAGE)).write_bytes(bytes(100_000))
+    assert room.ways_to_make_room(machine, "/") == "make room"
+    write_campaign(machine, Campaign(number=1, state=CampaignState.PREPARING))
+    frees = "make room; initadvisor trial pause frees 0.1 MB"
+    assert room.ways_to_make_room(machine, "/") == frees
 
 
 def unreadable(_host: object, *, keep: int) -> object:
