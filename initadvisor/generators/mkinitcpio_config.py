@@ -18,7 +18,7 @@ from initadvisor.generators.files import COMPRESSORS_OWN, exists, in_order
 from initadvisor.generators.mkinitcpio_options import NO_IMAGE, PATHS, parsed
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, functions_of, version_sorted
-from initadvisor.host.files import failing_as, is_same_file, listing
+from initadvisor.host.files import failing_as, is_same_file, listing, open_regular
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
@@ -339,9 +339,9 @@ def _release_of(host: Host, kernel: str, package: str) -> str | None:
     if not kernel.startswith("/"):
         return kernel
     try:
-        with host.path(kernel).open("rb") as file:
+        with open_regular(host.path(kernel)) as file:
             release = kernel_image_release(file.read(_HEADER_BYTES))
-    except OSError:
+    except (InitadvisorError, OSError):
         release = None
     if release:
         return release

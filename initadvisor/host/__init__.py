@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _MACHINE_STATE = "/var/lib/initadvisor"
 _MACHINE_CACHE = "/var/cache/initadvisor"
 _PUBLISHED = f"{_MACHINE_CACHE}/published"
-_MOST_BYTES = 1 << 24
+_MOST_BYTES = 1 << 26
+"""Of a text file: dpkg's status has 2 KB for each package that is installed."""
 
 
 class Clock(Protocol):
@@ -77,7 +78,7 @@ class Host:
 
     def read_text(self, absolute: str) -> str | None:
         """Return a small text file of the machine, None where there is none, it may not be read, or
-        it is larger than 16 MiB; empty for what is no file, such as ``/dev/null`` or a pipe.
+        it is larger than 64 MiB; empty for what is no file, such as ``/dev/null`` or a pipe.
 
         Bytes that are not UTF-8 are replaced: these are files of ``/proc``, ``/sys`` and ``/etc``
         whose interesting parts are ASCII.
