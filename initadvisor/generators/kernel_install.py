@@ -23,6 +23,7 @@ from initadvisor.core.text import encoded
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
 from initadvisor.host.files import listing
+from initadvisor.host.storage.mounts import resolved_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +80,7 @@ def entry_images(host: Host) -> tuple[InstalledImage, ...]:
         tokens = entry_tokens(host)
         found += _directories(host, partition, tokens)
         found += _ukis(host, partition, tokens)
-    places = ((image.path.resolve(), image) for image in found)
+    places = ((resolved_path(image.path), image) for image in found)
     return in_order(host, {path: replace(image, path=path) for path, image in places}.values())
 
 

@@ -76,9 +76,20 @@ def mounts_of_host(host: Host) -> tuple[Mount, ...]:
     return parse_mountinfo(host.read_text(_MOUNTINFO) or "")
 
 
+def resolved_path(path: Path) -> Path:
+    """Return the path without links, but for those that lead to themselves.
+
+    ``Path.resolve`` raises ``RuntimeError`` for these before Python 3.13.
+    """
+    return Path(os.path.realpath(path))
+
+
 def machine_path(host: Host, path: Path) -> PurePosixPath:
-    """Return the path as the machine sees it: absolute, resolved, without the host's root."""
-    resolved, root = path.resolve(), host.root.resolve()
+    """Return the path as the machine sees it: absolute, resolved, without the host's root.
+
+    A link that leads to itself stays as it is.
+    """
+    resolved, root = resolved_path(path), resolved_path(host.root)
     if resolved.is_relative_to(root):
         return PurePosixPath("/") / resolved.relative_to(root)
     return PurePosixPath(resolved)

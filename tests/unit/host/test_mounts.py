@@ -68,3 +68,8 @@ def test_a_path_is_resolved_and_loses_the_hosts_root(tmp_path: Path) -> None:
     host = Host(root=tmp_path)
     assert machine_path(host, tmp_path / "link") == PurePosixPath("/boot/image")
     assert machine_path(host, Path("/elsewhere/image")) == PurePosixPath("/elsewhere/image")
+
+
+def test_a_link_to_itself_stays(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert machine_path(Host(root=tmp_path), tmp_path / "loop") == PurePosixPath("/loop")
