@@ -32,7 +32,6 @@ class Unified:
     ``secure_boot``: it is signed, and the firmware starts nothing else.
     """
 
-    maker: str
     generator: Generator
     packages: tuple[str, ...]
     commands: str
@@ -47,7 +46,6 @@ class Unified:
 
 
 BY_MKINITCPIO = Unified(
-    maker="mkinitcpio",
     generator=Generator.MKINITCPIO,
     packages=UKIFY,
     commands="""
@@ -62,7 +60,6 @@ rm /boot/initramfs-linux.img
 """,
 )
 BY_DRACUT = Unified(
-    maker="dracut",
     generator=Generator.DRACUT,
     packages=("binutils",),
     commands="""
@@ -74,7 +71,6 @@ rm -rf /boot/debian/*
 """,
 )
 BY_UKIFY_FOR_FIRMWARE = Unified(
-    maker="ukify",
     generator=Generator.INITRAMFS_TOOLS,
     packages=UKIFY,
     commands="""
