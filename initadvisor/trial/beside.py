@@ -34,6 +34,7 @@ from initadvisor.host.files import (
     whole_file,
 )
 from initadvisor.host.owner import is_named_like_ours
+from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
 from initadvisor.image.pe import sections_of_uki
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_ADDON = "~initadvisor.addon.efi"
+_SUFFIX = ".addon.efi"
+_FOR_EVERY = "loader/addons"
+_ADDON = f"~initadvisor{_SUFFIX}"
 """Behind all others: words are added in the order of names, and the last one counts."""
 
 _LARGEST_BYTES = 1 << 20
@@ -106,9 +109,8 @@ def write_beside(host: Host, plan: TrialPlan) -> None:
         return
     remove_beside(host, image)
     target, sources = _directory(host, image), _files(_directory(host, like))
-    if plan.needs_addon and (name := next(filter(None, map(_outweighs, sources)), "")):
-        msg = f"{_directory(host, like) / name} would come behind a trial's words, or be for init"
-        raise UnsafeError(msg, hint=f"give it a name before {_ADDON}, and no -- in its words")
+    if plan.needs_addon:
+        _require_counts(host, like)
     if sources or plan.needs_addon:
         with failing_as(f"cannot have {target}"):
             target.mkdir(exist_ok=True)
@@ -167,11 +169,31 @@ def remove_beside(host: Host, image: str) -> None:
             remove_tree_durably(directory)
 
 
-def _outweighs(addon: Path) -> str:
-    """Return an addon's name where its words would count more than ours, else nothing."""
-    if not addon.name.endswith(".addon.efi"):
-        return ""
-    return addon.name if addon.name > _ADDON or "--" in (_words(addon) or "").split() else ""
+def _require_counts(host: Host, like: str) -> None:
+    """Raise ``UnsafeError`` where an addon would have words count more than a trial's.
+
+    After ``--`` the kernel takes all words for init's. Those of the addons for every image come
+    before those of an image's own, where the trial's are (systemd: src/boot/stub.c).
+    """
+    own, every = _addons(_directory(host, like)), _addons_for_every(host, like)
+    behind = [addon for addon in own if addon.name > _ADDON]
+    ending = [addon for addon in (*every, *own) if "--" in (_words(addon) or "").split()]
+    for addon in behind:
+        msg = f"the words of {addon} would come behind a trial's"
+        raise UnsafeError(msg, hint=f"give it a name before {_ADDON}")
+    for addon in ending:
+        msg = f"{addon} would have a trial's words be for init"
+        raise UnsafeError(msg, hint="have no -- in its words")
+
+
+def _addons(directory: Path) -> list[Path]:
+    return [path for path in _files(directory) if path.name.endswith(_SUFFIX)]
+
+
+def _addons_for_every(host: Host, image: str) -> list[Path]:
+    """Return the addons for all images on the same partition."""
+    mount = mount_of(mounts_of_host(host), machine_path(host, host.path(image)))
+    return _addons(host.path(f"{mount.mount_point}/{_FOR_EVERY}")) if mount else []
 
 
 def _directory(host: Host, image: str) -> Path:

@@ -489,6 +489,11 @@ def words_for_init(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     write(machine.root, f"{UKI}.extra.d/init.addon.efi", pe([(".cmdline", b"quiet -- single")]))
 
 
+def words_for_init_of_all(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    del monkeypatch
+    write(machine.root, "/efi/loader/addons/a.addon.efi", pe([(".cmdline", b"quiet -- single")]))
+
+
 def no_room(monkeypatch: pytest.MonkeyPatch, _machine: Machine) -> None:
     monkeypatch.setattr(trial_beside, "free_bytes", lambda _path: (2 << 20) - 1)
 
@@ -525,7 +530,8 @@ def no_ukify(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
         (other_words, "does not say its words"),
         (no_room, "no room for"),
         (later_words, "would come behind"),
-        (words_for_init, "or be for init"),
+        (words_for_init, "be for init"),
+        (words_for_init_of_all, "be for init"),
         (no_key, "uki.conf names no key"),
         (no_ukify, "ukify is not installed"),
         (unsigned_default, "has no signature"),
