@@ -18,7 +18,7 @@ check test: venv
 	@tools/run-tests $(BIN) $@
 
 # Every guest, power cut and fault; or those of one area: cuts, campaign, blscfg, ukify, unified,
-# dracut, secure_boot, apply, loaders, loop, measure.
+# dracut, secure_boot, packages, apply, loaders, loop, measure.
 guests: venv
 	@tools/run-guests $(BIN) "$(AREA)"
 

@@ -24,6 +24,7 @@ SHOWN: Final = (
     *("image read", "order and default of entries", "measuring", "kernel upgrade"),
     *("trial boot", "trial that panics", "campaign", "apply", "next kernel", "less content"),
     *("kernel-install add", "rollback", "power cuts", "signed PCR 11"),
+    "package by apt",
 )
 """In the order of the table; a mark names one or more of them, with commas between."""
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tarfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fixtures.arch_package import PROJECT
 from tests.fixtures.cache import hard_linked_copy
-from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout
+from tests.fixtures.checkout import SYSTEM_PYTHON
 from tests.fixtures.debian import Suite, debian
+from tests.fixtures.packaged import built, ran
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [
     pytest.mark.tools,
@@ -21,47 +22,13 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="dpkg and rpm change the root for scripts"),
 ]
 
-_TIMEOUT_S = 600
-_NAME = f"initadvisor-{PROJECT['version']}"
 _STATE = "var/lib/initadvisor"
 
 
-def ran(*command: str | Path, cwd: Path | None = None) -> str:
-    """Run a program and return all that it said."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**os.environ, "LC_ALL": "C.UTF-8", "NODEPS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-        text=True,
-        timeout=_TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkout as it is now."""
-    place = tmp_path_factory.mktemp("source")
-    with tarfile.open(place / "source.tar.gz", "w:gz") as archive:
-        archive.add(copied_checkout(place / _NAME), _NAME)
-    return place / "source.tar.gz"
-
-
-def built(kind: str, source: Path) -> Path:
-    """Build a package of it."""
-    said = ran(ROOT / "tools/package", kind, source, source.parent / kind)
-    return Path(said.splitlines()[-1])
-
-
-@pytest.fixture(scope="module")
-def deb(source: Path) -> Path:
+def deb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package for Debian."""
-    return built("deb", source)
+    return built("deb", tmp_path_factory.mktemp("deb"))
 
 
 class Root:
@@ -148,8 +115,8 @@ def test_a_deb_is_installed_upgraded_removed_and_purged_whole(deb: Path, tmp_pat
     assert root.files() - root.before == set()
 
 
-def test_an_rpm_is_installed_and_removed_whole(source: Path, tmp_path: Path) -> None:
-    rpm = built("rpm", source)
+def test_an_rpm_is_installed_and_removed_whole(tmp_path: Path) -> None:
+    rpm = built("rpm", tmp_path)
     root = Root(tmp_path / "root")
     over = ("rpm", f"--root={root.path}", "--nodeps")
     ran(*over, "--install", rpm)
