@@ -63,18 +63,23 @@ _PACKAGES = "/root/packages"
 _UNITS = "/etc/systemd/system"
 _DAEMON_TIMER = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
 _DAEMON = "[Unit]\nAfter=initadvisor-measure.service initadvisor-settle.service\n"
-_HOOK = """\
+_CONTENT = {
+    Generator.INITRAMFS_TOOLS: (
+        "/etc/initramfs-tools/hooks/content",
+        """\
 #!/bin/sh
 [ "$1" != prereqs ] || exit 0
 . /usr/share/initramfs-tools/hook-functions
-# Content, so that how it is compressed makes a difference.
 copy_exec /usr/bin/python3
 copy_exec /usr/lib/x86_64-linux-gnu/libcrypto.so.3
-"""
-_DRACUT = """\
-# Content, so that how it is compressed makes a difference.
-install_items="/usr/bin/python3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3"
-"""
+""",
+    ),
+    Generator.DRACUT: (
+        "/etc/dracut.conf.d/content.conf",
+        'install_items="/usr/bin/python3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3"\n',
+    ),
+}
+"""More content, so that how it is compressed makes a difference to what is read of a slow disk."""
 _ENABLE = "initadvisor enable --yes --policy "
 _WORKED = f"""
 while sleep 10; do
@@ -173,6 +178,9 @@ class ClosedLoop:
         if unified and unified.secure_boot:
             secure_boot.put_keys(copy)
         root = copy.disk.root
+        if read_bytes_per_s is not None and generator in _CONTENT:
+            path, text = _CONTENT[generator]
+            write(root, path, text, mode=0o755)
         write(root, "/etc/modules-load.d/disk.conf", "nvme\n")
         write(root, f"{_UNITS}/initadvisord.timer.d/soon.conf", _DAEMON_TIMER)
         write(root, f"{_UNITS}/initadvisord.service.d/last.conf", _DAEMON)
@@ -342,7 +350,6 @@ systemctl daemon-reload
 
 def _with_dpkg(directory: Path, settings: Sequence[str], also: tuple[str, ...]) -> Guest:
     copy = prepared(Loader.SYSTEMD_BOOT, directory, settings, also=also)
-    write(copy.disk.root, "/etc/initramfs-tools/hooks/content", _HOOK, mode=0o755)
     copy.disk.root.put({NEXT_KERNEL_PACKAGE: kernel_package(copy, 2)})
     return copy
 
@@ -351,7 +358,6 @@ def _with_kernel_install(directory: Path, settings: Sequence[str], also: tuple[s
     """Return one whose entry loads the image where dracut's plugin has it put."""
     copy = prepared_with_dracut(Loader.SYSTEMD_BOOT, directory, settings, also=also)
     root, esp = copy.disk.root, copy.disk.files("/boot")
-    write(root, "/etc/dracut.conf.d/content.conf", _DRACUT)
     write(root, "/etc/kernel/install.conf", "layout=bls\ninitrd_generator=dracut\n")
     entry, where = f"/loader/entries/{default_entry(copy)}", f"/debian/{copy.release}"
     image = f"{where}/{copy.recipe.image_name.format(release=copy.release)}"
