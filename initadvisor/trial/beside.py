@@ -176,14 +176,14 @@ def _require_counts(host: Host, like: str) -> None:
     before those of an image's own, where the trial's are (systemd: src/boot/stub.c).
     """
     own, every = _addons(_directory(host, like)), _addons_for_every(host, like)
-    behind = [addon for addon in own if addon.name > _ADDON]
-    ending = [addon for addon in (*every, *own) if "--" in (_words(addon) or "").split()]
-    for addon in behind:
-        msg = f"the words of {addon} would come behind a trial's"
-        raise UnsafeError(msg, hint=f"give it a name before {_ADDON}")
-    for addon in ending:
-        msg = f"{addon} would have a trial's words be for init"
-        raise UnsafeError(msg, hint="have no -- in its words")
+    for addon in own:
+        if addon.name > _ADDON:
+            msg = f"the words of {addon} would come behind a trial's"
+            raise UnsafeError(msg, hint=f"give it a name before {_ADDON}")
+    for addon in (*every, *own):
+        if "--" in (_words(addon) or "").split():
+            msg = f"{addon} would have a trial's words be for init"
+            raise UnsafeError(msg, hint="have no -- in its words")
 
 
 def _addons(directory: Path) -> list[Path]:

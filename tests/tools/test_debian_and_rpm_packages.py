@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fixtures.arch_package import ran
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.checkout import SYSTEM_PYTHON
 from tests.fixtures.debian import Suite, debian
-from tests.fixtures.packaged import built, ran
+from tests.fixtures.packaged import built
 
 if TYPE_CHECKING:
     from pathlib import Path
